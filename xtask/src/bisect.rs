@@ -49,7 +49,6 @@ fn variables(arguments: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(FILES.into_iter().zip(images).chain(flags).collect())
 }
 
-/// Prints a line for every stage; fails when one differs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let variables = variables(arguments)?;
     let test = ["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"];

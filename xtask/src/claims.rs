@@ -11,7 +11,6 @@ const ON_A_CARD: &str = " (on a card)";
 /// The pages, each with the column of its tests.
 const PAGES: [(&str, usize); 2] = [("docs/claims.md", 2), ("docs/trust.md", 4)];
 
-/// A test that a row of a page names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Test<'a> {
     file: &'a str,

@@ -88,7 +88,6 @@ pub(crate) fn prepare() -> [Result<()>; 2] {
     })
 }
 
-/// The names of all devices, seen by a new process.
 fn list() -> Result<Vec<String>> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
     let listed = told(Command::new(this).arg(LIST).env(RUSTICL.0, RUSTICL.1))?;

@@ -271,21 +271,14 @@ fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
     }
     // SAFETY: as many numbers as there are dimensions, whose count was checked; the pointer is not null.
     let sides = if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(*shape, n) } };
-    let shape: Option<Vec<usize>> = sides.iter().map(|&side| usize::try_from(side).ok()).collect();
-    let Some(shape) = shape else {
-        return wrong(&format!("its DLPack capsule has the shape {sides:?}: negative sides mean nothing"));
-    };
     if dtype.lanes != 1 || dtype.bits == 0 || !dtype.bits.is_multiple_of(8) {
         return wrong(&format!(
             "its DLPack capsule holds numbers of {} bits in {} lanes: expected whole bytes in one lane",
             dtype.bits, dtype.lanes
         ));
     }
-    let bytes = usize::from(dtype.bits / 8);
-    let area = shape.iter().try_fold(1_usize, |area, &side| area.checked_mul(side));
-    if area.and_then(|area| area.checked_mul(bytes)).is_none_or(|all| isize::try_from(all).is_err()) {
-        return wrong(&format!("its DLPack capsule has the shape {shape:?}, which exceeds memory"));
-    }
+    let shape = shape_of(sides, usize::from(dtype.bits / 8));
+    let shape = shape.map_err(|why| refused(what, &format!("its DLPack capsule {why}")))?;
     let strides = if n == 0 {
         Vec::new()
     } else if strides.is_null() {
@@ -294,7 +287,7 @@ fn checked(tensor: DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
         // SAFETY: as the shape.
         unsafe { std::slice::from_raw_parts(*strides, n) }.to_vec()
     };
-    if data.is_null() && area != Some(0) {
+    if data.is_null() && !shape.contains(&0) {
         return wrong("its DLPack capsule has no address");
     }
     let Some(address) = (*data as u64).checked_add(*byte_offset) else {
@@ -318,6 +311,17 @@ impl DlTensor {
             strides: ptr::null_mut(),
             byte_offset: 0,
         }
+    }
+}
+
+/// The shape of an array with these sides, whose numbers have so many bytes; the error says what is wrong with it.
+pub(crate) fn shape_of(sides: &[i64], bytes: usize) -> Result<Vec<usize>, String> {
+    let shape: Option<Vec<usize>> = sides.iter().map(|&side| usize::try_from(side).ok()).collect();
+    let shape = shape.ok_or_else(|| format!("has the shape {sides:?}: negative sides mean nothing"))?;
+    let all = shape.iter().try_fold(bytes, |all, &side| all.checked_mul(side));
+    match all.is_some_and(|all| isize::try_from(all).is_ok()) {
+        true => Ok(shape),
+        false => Err(format!("has the shape {shape:?}, which exceeds memory")),
     }
 }
 

@@ -48,9 +48,9 @@ pub(crate) fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Dete
 /// A detector on a device, which keeps its memory from image to image. Threads may share it.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Finder {
-    detector: Detector,
-    range: Range,
-    device: Py<Device>,
+    pub(crate) detector: Detector,
+    pub(crate) range: Range,
+    pub(crate) device: Py<Device>,
     opened: OfProcess<tiepoint::feature::Finder>,
 }
 
@@ -183,22 +183,5 @@ impl Finder {
 
     pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
         self.opened.get_or_make(|| self.detector.open(processor))
-    }
-
-    pub(crate) fn device(&self) -> &Device {
-        self.device.get()
-    }
-
-    /// The device as a Python object.
-    pub(crate) fn device_object(&self) -> &Py<Device> {
-        &self.device
-    }
-
-    pub(crate) fn range(&self) -> Range {
-        self.range
-    }
-
-    pub(crate) fn detector(&self) -> Detector {
-        self.detector
     }
 }

@@ -39,12 +39,7 @@ unsafe impl Sync for Input {}
 impl Input {
     /// The image that an object holds; `what` names it in errors.
     pub(crate) fn of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::of_array(&array("image", object, what)?, what, image_shape)
-    }
-
-    /// The cost volume that an object holds: an image with a channel for each disparity.
-    pub(crate) fn volume(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::shaped(object, what, volume_shape)
+        Self::shaped(object, what, image_shape)
     }
 
     pub(crate) fn shaped(object: &Bound<'_, PyAny>, what: &str, shape: Shape) -> PyResult<Self> {
@@ -94,6 +89,7 @@ impl Input {
 /// What gives size and channels of an array of this shape; the name is for errors.
 pub(crate) type Shape = fn(&[usize], &str) -> PyResult<(Size, usize)>;
 
+/// Size and disparities of a cost volume of this shape: an image with a channel for each disparity.
 pub(crate) fn volume_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
     match *shape {
         [height, width, disparities] if disparities > 0 => Ok((Size::new(width, height), disparities)),

@@ -4,7 +4,7 @@ use crate::array::DeviceArray;
 use crate::device::{Detached, device_of, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
-use crate::image::{Input, Shape, any_output, image_shape, mask, mask_view, volume_shape};
+use crate::image::{Input, Shape, any_output, image_shape, mask, mask_view};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
 use tiepoint::device::gpu::Gpu;
@@ -27,16 +27,7 @@ impl Picture {
         Self::shaped(object, device, what, image_shape)
     }
 
-    /// The cost volume that an object holds: an image with a channel for each disparity.
-    pub(crate) fn volume(
-        object: &Bound<'_, PyAny>,
-        device: Option<&Bound<'_, PyAny>>,
-        what: &str,
-    ) -> PyResult<Self> {
-        Self::shaped(object, device, what, volume_shape)
-    }
-
-    fn shaped(
+    pub(crate) fn shaped(
         object: &Bound<'_, PyAny>,
         device: Option<&Bound<'_, PyAny>>,
         what: &str,

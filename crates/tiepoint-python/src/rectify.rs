@@ -74,13 +74,13 @@ impl Rectify {
         masks: Masks<'py>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let (py, finder) = (finder.py(), finder.get());
-        let device = Some(finder.device_object().bind(py).as_any());
+        let device = Some(finder.device.bind(py).as_any());
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
         let options = RegisterOptions::default().with_tie(self.tie).with_modality(self.modality);
         let tied = Tied::of(py, finder, pictures, &masks, &options)?;
-        let found = finder.device().run(py, |processor| {
+        let found = finder.device.get().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)
         })?;

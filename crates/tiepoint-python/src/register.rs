@@ -50,7 +50,7 @@ impl Register {
         masks: Masks<'py>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let (py, finder) = (finder.py(), finder.get());
-        let device = Some(finder.device_object().bind(py).as_any());
+        let device = Some(finder.device.bind(py).as_any());
         let [fixed, moving] = [
             Picture::of(fixed, device, "the fixed image")?,
             Picture::of(moving, device, "the moving image")?,

@@ -5,7 +5,7 @@ use crate::device::{Detached, Device, abandonable, device_of, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Input, mask, mask_view, output, rows};
+use crate::image::{Input, mask, mask_view, output, rows, volume_shape};
 use crate::matching::{Assessed, assessed};
 use crate::options::Options;
 use crate::picture::{Picture, mask_on_host};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use tiepoint::assess::StereoEvidence;
 use tiepoint::device::Processor;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyView, Image, Mask};
+use tiepoint::image::{AnyCow, AnyView, Image, Mask};
 use tiepoint::stereo::halving::Side;
 use tiepoint::stereo::survey::survey;
 use tiepoint::stereo::{GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud};
@@ -63,20 +63,7 @@ impl Stereo {
         let left = Picture::of(left, device, "the left image")?;
         let right = Picture::of(right, device, "the right image")?;
         let (mask_left, mask_right) = (mask_on_host(mask_left, device)?, mask_on_host(mask_right, device)?);
-        let (left, right) = match (left, right) {
-            (Picture::Host(left), Picture::Host(right)) => (left, right),
-            pair => {
-                let masks = [mask_left.as_ref(), mask_right.as_ref()];
-                return self.compute_there(py, &pair.into(), masks, no_data, None);
-            }
-        };
-        let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
-            let a = held(left.view(), mask_left.as_ref(), no_data)?;
-            let b = held(right.view(), mask_right.as_ref(), no_data)?;
-            let masks = Masks { left: a.view(), right: b.view() };
-            self.stereo.compute(left.view(), right.view(), masks, processor)
-        })?;
-        maps(py, found)
+        self.maps(py, &[left, right], [mask_left.as_ref(), mask_right.as_ref()], no_data, None)
     }
 
     /// The disparities by a cost volume, or with `sums` what the paths add up to; `given` are both images and their masks.
@@ -97,7 +84,7 @@ impl Stereo {
         let mask = |mask: Option<Bound<'py, PyAny>>| mask_on_host(mask.as_ref(), device);
         let (mask_left, mask_right) = (mask(mask_left)?, mask(mask_right)?);
         if sums {
-            let cost = Input::volume(cost, "the cost volume")?;
+            let cost = Input::shaped(cost, "the cost volume", volume_shape)?;
             let (left, right) = (left.on_host(py)?, right.on_host(py)?);
             let sums = self.device.get().run_sized(py, left.view().size().area(), |processor| {
                 let a = held(left.view(), mask_left.as_ref(), None)?;
@@ -107,22 +94,9 @@ impl Stereo {
             })?;
             return output(py, sums);
         }
-        let cost = Picture::volume(cost, device, "the cost volume")?;
-        let (left, right, cost) = match (left, right, cost) {
-            (Picture::Host(left), Picture::Host(right), Picture::Host(cost)) => (left, right, cost),
-            (left, right, cost) => {
-                let masks = [mask_left.as_ref(), mask_right.as_ref()];
-                let found = self.compute_there(py, &[left, right], masks, None, Some((&cost, scale)));
-                return found.map(Bound::into_any);
-            }
-        };
-        let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
-            let a = held(left.view(), mask_left.as_ref(), None)?;
-            let b = held(right.view(), mask_right.as_ref(), None)?;
-            let masks = Masks { left: a.view(), right: b.view() };
-            self.stereo.optimize((cost.view(), scale), [left.view(), right.view()], masks, processor)
-        })?;
-        maps(py, found).map(Bound::into_any)
+        let cost = Picture::shaped(cost, device, "the cost volume", volume_shape)?;
+        let masks = [mask_left.as_ref(), mask_right.as_ref()];
+        self.maps(py, &[left, right], masks, None, Some((&cost, scale))).map(Bound::into_any)
     }
 }
 
@@ -209,9 +183,25 @@ impl StereoStream {
 }
 
 impl Stereo {
-    /// As `compute`, or with a volume and its scale as `optimize`, if at least one of these lies on a GPU. The maps stay
-    /// there.
-    fn compute_there<'py>(
+    /// The maps of a pair in the host's memory, from costs and their scale if they are given.
+    fn computed(
+        &self,
+        [left, right]: [AnyView<'_>; 2],
+        costs: Option<&(AnyCow<'_>, Option<f32>)>,
+        masks: Masks<'_>,
+        processor: &Processor,
+    ) -> tiepoint::Result<StereoResult> {
+        match costs {
+            None => self.stereo.compute(left, right, masks, processor),
+            Some((costs, scale)) => {
+                self.stereo.optimize((costs.view(), *scale), [left, right], masks, processor)
+            }
+        }
+    }
+
+    /// The maps of a pair, from a volume and its scale if they are given. If an image or the volume lies on a GPU, the
+    /// maps stay there.
+    fn maps<'py>(
         &self,
         py: Python<'py>,
         pair: &[Picture; 2],
@@ -219,6 +209,19 @@ impl Stereo {
         no_data: Option<f32>,
         volume: Option<(&Picture, Option<f32>)>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let costs = volume.map(|(costs, _)| costs);
+        if pair.iter().chain(costs).all(|picture| matches!(picture, Picture::Host(_))) {
+            let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
+            let costs =
+                volume.map(|(costs, scale)| Ok::<_, PyErr>((costs.on_host(py)?, scale))).transpose()?;
+            let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
+                let a = held(left.view(), masks[0], no_data)?;
+                let b = held(right.view(), masks[1], no_data)?;
+                let masks = Masks { left: a.view(), right: b.view() };
+                self.computed([left.view(), right.view()], costs.as_ref(), masks, processor)
+            })?;
+            return maps(py, found);
+        }
         let [mut held_left, mut held_right] = masks.map(|mask| Mask::from(mask_view(mask)));
         for (held, (picture, mask)) in
             [&mut held_left, &mut held_right].into_iter().zip(pair.iter().zip(masks))
@@ -248,16 +251,11 @@ impl Stereo {
             // Too large for the device at once: it is computed in bands of rows or by the CPU, through the host.
             None => {
                 let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
-                let costs = volume.map(|(costs, _)| costs.on_host(py)).transpose()?;
+                let costs = volume.map(|(costs, scale)| Ok::<_, PyErr>((costs.on_host(py)?, scale)));
+                let costs = costs.transpose()?;
                 self.device.get().run(py, |processor| {
-                    let (left, right) = (left.view(), right.view());
-                    let found = match costs.as_ref().zip(volume) {
-                        None => self.stereo.compute(left, right, masks, processor)?,
-                        Some((costs, (_, scale))) => {
-                            self.stereo.optimize((costs.view(), scale), [left, right], masks, processor)?
-                        }
-                    };
-                    uploaded(processor, &found)
+                    let pair = [left.view(), right.view()];
+                    uploaded(processor, &self.computed(pair, costs.as_ref(), masks, processor)?)
                 })?
             }
         };

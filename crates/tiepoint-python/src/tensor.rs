@@ -297,9 +297,6 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     }
     let sides: Vec<i64> =
         entry("shape")?.extract().map_err(|_| wrong("has a shape that is no tuple of int".into()))?;
-    let shape: Option<Vec<usize>> = sides.iter().map(|&side| usize::try_from(side).ok()).collect();
-    let shape =
-        shape.ok_or_else(|| wrong(format!("has the shape {sides:?}: negative sides mean nothing")))?;
     let typestr: String =
         entry("typestr")?.extract().map_err(|_| wrong("has a typestr that is no str".into()))?;
     let dtype = match typestr.as_str() {
@@ -315,10 +312,7 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
         }
     };
     let bytes = i64::from(dtype.bits / 8);
-    let area = shape.iter().try_fold(1_usize, |area, &side| area.checked_mul(side));
-    if area.and_then(|n| n.checked_mul(bytes as usize)).is_none_or(|all| isize::try_from(all).is_err()) {
-        return Err(wrong(format!("has the shape {shape:?}, which exceeds memory")));
-    }
+    let shape = dlpack::shape_of(&sides, bytes as usize).map_err(wrong)?;
     let strides = match told.get_item("strides")?.filter(|strides| !strides.is_none()) {
         None => dlpack::compact(&shape),
         Some(strides) => {
@@ -336,7 +330,7 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     let data = entry("data")?;
     let data = data.cast::<PyTuple>().map_err(|_| wrong("has data that are no tuple".into()))?;
     let address: u64 = data.get_item(0)?.extract().map_err(|_| wrong("has no address".into()))?;
-    if address == 0 && area != Some(0) {
+    if address == 0 && !shape.contains(&0) {
         return Err(wrong("has the address 0".into()));
     }
     let version: i64 =

@@ -41,16 +41,16 @@ impl Tied {
         masks: &Masks<'_>,
         options: &RegisterOptions,
     ) -> PyResult<Self> {
-        let options = options.with_detector(finder.detector()).with_range(finder.range());
+        let options = options.with_detector(finder.detector).with_range(finder.range);
         if let Some(tied) = Self::there(py, finder, pictures, masks, &options)? {
             return Ok(tied);
         }
         let [a, b] = pictures.map(|picture| picture.on_host(py));
         let (a, b) = (a?, b?);
-        let device = Some(finder.device_object().bind(py).as_any());
+        let device = Some(finder.device.bind(py).as_any());
         let [mask_a, mask_b] = masks.each_ref().map(|mask| mask_on_host(mask.as_ref(), device));
         let (mask_a, mask_b) = (mask_a?, mask_b?);
-        let (features, tie) = finder.device().run(py, |processor| {
+        let (features, tie) = finder.device.get().run(py, |processor| {
             let a = RegisterInput { image: a.view(), mask: mask_view(mask_a.as_ref()) };
             let b = RegisterInput { image: b.view(), mask: mask_view(mask_b.as_ref()) };
             tie_images([a, b], &options, processor)
@@ -70,7 +70,7 @@ impl Tied {
         if options.modality == Modality::Cross {
             return Ok(None);
         }
-        let processor = finder.device().settled(py)?;
+        let processor = finder.device.get().settled(py)?;
         let Some(gpu) = processor.gpu().filter(|gpu| a.gpu().is(gpu) && b.gpu().is(gpu)) else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ impl Tied {
             masks.each_ref().map(|mask| mask.as_ref().map(|mask| mask_there(mask, gpu)).transpose());
         let given = Detached::new((mask_a?, mask_b?));
         let (mask_a, mask_b) = (given.0.as_ref(), given.1.as_ref());
-        finder.device().run(py, |processor| {
+        finder.device.get().run(py, |processor| {
             let found = finder.finder(processor)?;
             let features = [
                 finder.search_there(&found, a, mask_a, processor)?,
@@ -111,7 +111,7 @@ impl Tied {
         drop((a, b));
         let [a, b] = self.features.map(|found| match found {
             Found::Here(features) => Features::new(features),
-            Found::There(features) => Features::on_device(features, finder.device_object().clone_ref(py)),
+            Found::There(features) => Features::on_device(features, finder.device.clone_ref(py)),
         });
         result.set_item("features", (a, b))
     }

@@ -204,7 +204,7 @@ LIBRARY_ALONE = {
     "read_georeference": "rasterio reads it",
     "parse_matches read_matches_of parse_homography parse_ply": "tp.io reads files",
     "alpha_mask with_alpha": "detectors leave out transparent pixels; an image with alpha is an array of four channels",
-    "locate features_to_tie tie_pictures tie_views tie_given coverage": "parts of tp.register and tp.tie_points",
+    "locate features_to_tie tie_pictures tie_given coverage": "parts of tp.register and tp.tie_points",
     "self_calibrate": "part of tp.rectify",
     "refine two_view_geometries": "parts of tp.estimate and tp.collect",
     "wait_for_disk sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",

@@ -4,7 +4,7 @@
 use super::{OpenCv, Row};
 use crate::Result;
 use tiepoint::feature::{Descriptors, Features, Keypoint};
-use tiepoint::image::Size;
+use tiepoint::image::{ImageView, Size};
 use tiepoint::matching::nearest_neighbours;
 use tiepoint::synth::Random;
 
@@ -30,8 +30,10 @@ impl Sets {
     pub(super) fn load(&self, opencv: &mut OpenCv) -> Result<()> {
         let size = Size::new(DIMENSION, COUNT);
         for (i, (bytes, floats)) in self.bytes.iter().zip(&self.floats).enumerate() {
-            opencv.load_values(&format!("bytes{i}"), bytes, size)?;
-            opencv.load_values(&format!("floats{i}"), floats, size)?;
+            let bytes = ImageView::new(bytes, size, 1, DIMENSION).map_err(|e| e.to_string())?;
+            let floats = ImageView::new(floats, size, 1, DIMENSION).map_err(|e| e.to_string())?;
+            opencv.load(&format!("bytes{i}"), bytes)?;
+            opencv.load(&format!("floats{i}"), floats)?;
         }
         Ok(())
     }

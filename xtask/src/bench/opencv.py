@@ -1,6 +1,6 @@
 """The OpenCV side of `cargo xtask bench`: reads one command a line, answers with the best time in milliseconds.
 
-image NAME FILE TYPE WIDTH HEIGHT    loads raw values under a name
+image NAME FILE                      loads an array under a name
 threads N
 gauss NAME SIZE SIGMA                SIZE 0: chosen by OpenCV from SIGMA; SIGMA 0: chosen from SIZE
 sobel NAME X Y
@@ -36,8 +36,8 @@ def best(call, seconds=0.4, least=3):
     return min(times) * 1e3
 
 
-def image(name, file, kind, width, height):
-    images[name] = np.fromfile(file, kind).reshape(int(height), int(width))
+def image(name, file):
+    images[name] = np.load(file)
     return "loaded"
 
 

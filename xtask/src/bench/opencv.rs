@@ -3,27 +3,7 @@
 use crate::{Result, opencv_python::python};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use tiepoint::image::{Image, Pixel, Size};
-
-/// A value as the bytes that NumPy reads.
-pub(super) trait Raw: Pixel {
-    const NUMPY: &'static str;
-    fn bytes(self) -> impl Iterator<Item = u8>;
-}
-
-impl Raw for u8 {
-    const NUMPY: &'static str = "u1";
-    fn bytes(self) -> impl Iterator<Item = u8> {
-        std::iter::once(self)
-    }
-}
-
-impl Raw for f32 {
-    const NUMPY: &'static str = "<f4";
-    fn bytes(self) -> impl Iterator<Item = u8> {
-        self.to_le_bytes().into_iter()
-    }
-}
+use tiepoint::image::AnyView;
 
 pub(super) struct OpenCv {
     child: Child,
@@ -65,17 +45,11 @@ impl OpenCv {
         Ok((ms, count))
     }
 
-    pub(super) fn load<T: Raw>(&mut self, name: &str, image: &Image<T>) -> Result<()> {
-        self.load_values(name, image.data(), image.size())
-    }
-
-    /// A table of values under a name.
-    pub(super) fn load_values<T: Raw>(&mut self, name: &str, values: &[T], size: Size) -> Result<()> {
-        let file = std::env::temp_dir().join(format!("tiepoint-bench-{}-{name}.raw", std::process::id()));
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.bytes()).collect();
-        std::fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-        let Size { width, height } = size;
-        let loaded = self.ask(&format!("image {name} {} {} {width} {height}", file.display(), T::NUMPY));
+    /// An image, or a table of values, under a name.
+    pub(super) fn load<'a>(&mut self, name: &str, image: impl Into<AnyView<'a>>) -> Result<()> {
+        let file = std::env::temp_dir().join(format!("tiepoint-bench-{}-{name}.npy", std::process::id()));
+        tiepoint::image::write(&file, image).map_err(|e| e.to_string())?;
+        let loaded = self.ask(&format!("image {name} {}", file.display()));
         std::fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
         loaded.map(drop)
     }

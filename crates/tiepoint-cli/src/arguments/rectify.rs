@@ -6,15 +6,15 @@ use super::matching::{MatchFlags, MatchingArguments, SensorArguments};
 use super::report::ReportArguments;
 use super::table::{Given, flags};
 use super::values::{OrNone, named};
-use crate::commands::Cameras;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_image};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::geometry::calibration::{Projection, RectifiedCalibration};
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::image::Size;
 use tiepoint::register::Views;
 
 /// What is known about the cameras without a calibration.
@@ -24,10 +24,10 @@ pub(crate) struct CameraArguments {
     /// points are then taken to be in the middle [default: from the photographs' camera data (EXIF), as in `collect`;
     /// without these found from the tie points, which may be wrong by a factor of two or three]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    pub(super) focal: Option<f64>,
+    pub(crate) focal: Option<f64>,
     /// Distance between the two cameras, if no calibration is given; depth has its unit [default: 1]
     #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
-    baseline: Option<f64>,
+    pub(crate) baseline: Option<f64>,
 }
 
 impl CameraArguments {
@@ -35,8 +35,20 @@ impl CameraArguments {
         self.focal.is_some() || self.baseline.is_some()
     }
 
-    pub(crate) fn cameras(&self) -> Cameras {
-        Cameras { focal: self.focal, baseline: self.baseline }
+    /// A rectified pair of this size whose principal points are in the middle; `None` where no focal length is given.
+    pub(crate) fn rectified(&self, size: Size) -> Option<RectifiedCalibration> {
+        let (baseline, middle) = (self.baseline.unwrap_or(1.0), |n: usize| (n as f64 - 1.0) / 2.0);
+        let principal = [middle(size.width), middle(size.height)];
+        let (projection, range, size) = (Projection::Perspective, None, Some(size));
+        self.focal.map(|focal| RectifiedCalibration {
+            size,
+            focal,
+            principal,
+            doffs: 0.0,
+            baseline,
+            range,
+            projection,
+        })
     }
 
     /// Fails if a value is out of its range.

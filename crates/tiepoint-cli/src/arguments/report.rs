@@ -28,6 +28,15 @@ impl ReportArguments {
         self.report.is_some()
     }
 
+    /// The name or pattern of pages, in the form of that of other results.
+    pub(crate) fn pattern(&self) -> Outcome<Option<String>> {
+        let text = |path: &PathBuf| {
+            let text = path.to_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())))
+        };
+        self.report.as_ref().map(text).transpose()
+    }
+
     /// The most bytes that the page may have.
     pub(crate) fn limit(&self) -> usize {
         self.report_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX))

@@ -5,7 +5,7 @@ use super::limits::LimitArguments;
 use super::rectify::CameraArguments;
 use super::report::ReportArguments;
 use super::table::{Flags, Given, flags};
-use super::values::range;
+use super::values::{OrAuto, or_auto, range};
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(crate) struct StereoArguments {
         value_parser = max_depth,
         allow_negative_numbers = true
     )]
-    pub(crate) max_depth: MaxDepth,
+    pub(crate) max_depth: OrAuto<f64>,
     /// The calibration of the rectified pair: Middlebury or KITTI calib.txt, a file of `rectify --output-calibration`, OpenCV
     /// .yml, .xml or .json with P1 and P2 or Q, or the right camera's `camera_info` of ROS
     #[arg(long, value_name = "FILE")]
@@ -91,11 +91,11 @@ pub(crate) struct StereoArguments {
     /// The number of whole disparities that are searched: 1 to 4096, or auto: the range that tie points of the pair
     /// show [default: the calibration's range, else auto]
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
-    pub(crate) disparities: Option<Disparities>,
+    pub(crate) disparities: Option<OrAuto<usize>>,
     /// Halve the size of the pair this many times first: 0 to 5, or auto: down to the largest size at which the texture
     /// of a few rows can be matched. Results have that size [default: auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
-    pub(crate) halve: Option<Halvings>,
+    pub(crate) halve: Option<OrAuto<u32>>,
     /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
@@ -121,20 +121,10 @@ pub(crate) struct StereoArguments {
     pub(crate) limits: LimitArguments,
 }
 
-/// The number of disparities that are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disparities {
-    /// The range that tie points show.
-    Auto,
-    Count(usize),
-}
-
-fn disparities(text: &str) -> Result<Disparities, String> {
-    if text == "auto" {
-        return Ok(Disparities::Auto);
-    }
-    let count = text.parse().ok().filter(|n| (1..=4096).contains(n)).map(Disparities::Count);
-    count.ok_or_else(|| "expected 1 to 4096, or auto".to_owned())
+/// A number of disparities; `auto` for the range that tie points show.
+fn disparities(text: &str) -> Result<OrAuto<usize>, String> {
+    let count = |text: &str| text.parse().ok().filter(|n| (1..=4096).contains(n)).map(OrAuto::Given);
+    or_auto(text, OrAuto::Auto, count, "1 to 4096, or auto")
 }
 
 fn depth_scale(text: &str) -> Result<f32, String> {
@@ -142,39 +132,19 @@ fn depth_scale(text: &str) -> Result<f32, String> {
     scale.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
-/// How often the pair is halved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halvings {
-    /// Until its texture can be matched.
-    Auto,
-    Times(u32),
+/// A number of halvings; `auto` until the texture can be matched.
+fn halvings(text: &str) -> Result<OrAuto<u32>, String> {
+    let times = |text: &str| text.parse().ok().filter(|n| *n <= 5).map(OrAuto::Given);
+    or_auto(text, OrAuto::Auto, times, "0 to 5, or auto")
 }
 
-fn halvings(text: &str) -> Result<Halvings, String> {
-    if text == "auto" {
-        return Ok(Halvings::Auto);
-    }
-    let times = text.parse().ok().filter(|n| *n <= 5).map(Halvings::Times);
-    times.ok_or_else(|| "expected 0 to 5, or auto".to_owned())
-}
-
-/// The greatest z of a point.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum MaxDepth {
-    /// Chosen from the points themselves.
-    Auto,
-    Below(f64),
-}
-
-fn max_depth(text: &str) -> Result<MaxDepth, String> {
-    match text {
-        "auto" => Ok(MaxDepth::Auto),
-        "none" => Ok(MaxDepth::Below(f64::INFINITY)),
-        _ => {
-            let below = text.parse().ok().filter(|z| *z > 0.0).map(MaxDepth::Below);
-            below.ok_or_else(|| "expected a number above 0, auto or none".to_owned())
-        }
-    }
+/// The greatest z of a point; `auto` to choose it from the points.
+fn max_depth(text: &str) -> Result<OrAuto<f64>, String> {
+    let below = |text: &str| match text {
+        "none" => Some(OrAuto::Given(f64::INFINITY)),
+        _ => text.parse().ok().filter(|z| *z > 0.0).map(OrAuto::Given),
+    };
+    or_auto(text, OrAuto::Auto, below, "a number above 0, auto or none")
 }
 
 impl StereoArguments {
@@ -205,8 +175,8 @@ impl StereoArguments {
     }
 
     /// How often the pair is halved.
-    pub(crate) fn halvings(&self) -> Halvings {
-        self.halve.unwrap_or(if self.rectify { Halvings::Auto } else { Halvings::Times(0) })
+    pub(crate) fn halvings(&self) -> OrAuto<u32> {
+        self.halve.unwrap_or(if self.rectify { OrAuto::Auto } else { OrAuto::Given(0) })
     }
 
     /// The options, checked, and whether the disparities to search are to be found from tie points. If no flag gives
@@ -215,12 +185,12 @@ impl StereoArguments {
         let (mut start, least_given) = (StereoFlags::start(), self.search.has("min_disparity"));
         let mut measured = false;
         match (self.disparities, range) {
-            (Some(Disparities::Count(count)), _) => start.disparities = count,
+            (Some(OrAuto::Given(count)), _) => start.disparities = count,
             (None, Some([low, high])) if !least_given => {
                 start.min_disparity = low.floor() as i32;
                 start.disparities = (high.ceil() - low.floor() + 1.0) as usize;
             }
-            (Some(Disparities::Auto) | None, _) => measured = true,
+            (Some(OrAuto::Auto) | None, _) => measured = true,
         }
         Ok((self.search.on_start(start)?, measured))
     }

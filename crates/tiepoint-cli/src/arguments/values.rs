@@ -125,23 +125,37 @@ pub(super) fn size(text: &str) -> Result<Size, String> {
     sound.ok_or_else(|| "expected WIDTHxHEIGHT such as 1920x1080, at most 2^32 pixels".to_owned())
 }
 
-/// `auto` or `LOW:HIGH`.
-pub(super) fn range(text: &str) -> Result<Range, String> {
-    if text == "auto" {
-        return Ok(Range::Auto);
-    }
-    let bounds = text.split_once(':').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    let range = bounds.map(|(low, high)| Range::Between(low, high)).filter(|r| r.check().is_ok());
-    range.ok_or_else(|| "expected auto or LOW:HIGH with LOW below HIGH".to_owned())
+/// A value, or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum OrAuto<T> {
+    Auto,
+    Given(T),
 }
 
-/// `auto` or a number of views.
-pub(super) fn views(text: &str) -> Result<Views, String> {
-    if text == "auto" {
-        return Ok(Views::Auto);
+/// `auto` for the word, or what `parse` makes of the text.
+pub(super) fn or_auto<T>(
+    text: &str,
+    auto: T,
+    parse: impl FnOnce(&str) -> Option<T>,
+    expected: &str,
+) -> Result<T, String> {
+    match text {
+        "auto" => Ok(auto),
+        _ => parse(text).ok_or_else(|| format!("expected {expected}")),
     }
-    let count = text.parse().ok().map(Views::Count).filter(|views| views.check().is_ok());
-    count.ok_or_else(|| "expected auto or a number of views, 1 to 43".to_owned())
+}
+
+pub(super) fn range(text: &str) -> Result<Range, String> {
+    let between = |text: &str| {
+        let (low, high) = text.split_once(':')?;
+        Some(Range::Between(low.parse().ok()?, high.parse().ok()?)).filter(|range| range.check().is_ok())
+    };
+    or_auto(text, Range::Auto, between, "auto or LOW:HIGH with LOW below HIGH")
+}
+
+pub(super) fn views(text: &str) -> Result<Views, String> {
+    let count = |text: &str| text.parse().ok().map(Views::Count).filter(|views| views.check().is_ok());
+    or_auto(text, Views::Auto, count, "auto or a number of views, 1 to 43")
 }
 
 /// A number of bytes.

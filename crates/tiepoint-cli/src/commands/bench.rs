@@ -39,7 +39,6 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     Ok(())
 }
 
-/// One line of the table.
 #[derive(Debug)]
 struct Row {
     name: &'static str,

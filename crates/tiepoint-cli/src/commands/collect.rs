@@ -68,7 +68,6 @@ fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
     })
 }
 
-/// All stages.
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
     let files = check_output(&arguments.output)?.reads(&arguments.images);
@@ -188,7 +187,6 @@ impl<'c> Timed<'c> {
         Self { stage, start: Instant::now(), context }
     }
 
-    /// Reports the result of the stage, as text and as JSON.
     fn report(&self, said: &str, object: Value) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.context.print_notes();
@@ -242,10 +240,7 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
         context.note(&format!("{name} is to be tried again: {reason}"));
     }
     warn(found.warnings(collection.options()), context);
-    let left_out = match found.unreadable.len() {
-        0 => String::new(),
-        n => format!(", {n} cannot be read"),
-    };
+    let left_out = if_any(found.unreadable.len() as u64, |n| format!(", {n} cannot be read"));
     timed.report(
         &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
         json!(found),
@@ -254,12 +249,14 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
         [] => Ok(found),
         [(name, reason), others @ ..] => Err(Failure::work(format!(
             "{name}{} could not be read: {reason}; the others are done",
-            match others.len() {
-                0 => String::new(),
-                n => format!(" and {n} others"),
-            }
+            if_any(others.len() as u64, |n| format!(" and {n} others"))
         ))),
     }
+}
+
+/// The words about a number, none about 0.
+fn if_any(n: u64, words: impl Fn(u64) -> String) -> String {
+    if n == 0 { String::new() } else { words(n) }
 }
 
 fn warn(warnings: impl IntoIterator<Item = String>, context: &Context) {
@@ -285,14 +282,8 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
     let timed = Timed::start("match", context);
     let matched = collection.match_pairs_on(shard, devices)?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
-    let structure = match matched.structure {
-        0 => String::new(),
-        n => format!(", {n} of them by structure, too"),
-    };
-    let left_out = match matched.left_out {
-        0 => String::new(),
-        n => format!(", {n} of unreadable photographs left out"),
-    };
+    let structure = if_any(matched.structure, |n| format!(", {n} of them by structure, too"));
+    let left_out = if_any(matched.left_out, |n| format!(", {n} of unreadable photographs left out"));
     let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
     timed.report(
         &format!(
@@ -401,7 +392,6 @@ fn page(
     Ok(())
 }
 
-/// Writes the names of the verified pairs.
 fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> Outcome {
     let cpu = &context.processor.cpu;
     let (results, photographs) = (collection.results(cpu)?, collection.photographs());
@@ -427,10 +417,7 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let left_out = match found.left_out {
-        0 => String::new(),
-        n => format!(" ({n} of unreadable photographs)"),
-    };
+    let left_out = if_any(found.left_out, |n| format!(" ({n} of unreadable photographs)"));
     let [missing_features, missing_match] =
         [&found.missing, &found.missing_tiles].map(|all| missing(all, parts));
     for (stage, missing) in [("features", &missing_features), ("match", &missing_match)] {

@@ -4,7 +4,6 @@
 //! while one is searched. A GPU searches several images at once if they are alike, while the results of earlier images
 //! are written. Messages and reports come in the order of the images.
 
-use super::features::{find, find_together, together};
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use super::report::{file_name, say_page, support, write_to};
 use crate::arguments::detect::DetectArguments;
@@ -22,7 +21,7 @@ use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::files::{self, FeatureFormat};
 use tiepoint::feature::{Detector, Features, Finder};
-use tiepoint::image;
+use tiepoint::image::{self, Image};
 use tiepoint::options::Named;
 use tiepoint_report::{FeaturesView, Section, View, counted};
 
@@ -51,17 +50,10 @@ struct ImageJob {
 /// The images of the command line, after a check that their results can be written.
 fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
-    let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
-        match given {
-            Some(given) => {
-                Ok(output::output_paths(given, &images, extension)?.into_iter().map(Some).collect())
-            }
-            None => Ok(vec![None; images.len()]),
-        }
-    };
+    let paths =
+        |given: &Option<String>, extension| output::output_paths(given.as_deref(), &images, extension);
     let (outputs, drawings) = (paths(&arguments.output, "csv")?, paths(&arguments.draw, "png")?);
-    let page = arguments.report.report.as_ref().map(|given| given.to_string_lossy().into_owned());
-    let pages = paths(&page, "html")?;
+    let pages = paths(&arguments.report.pattern()?, "html")?;
     pages.iter().flatten().try_for_each(|path| check_page(path))?;
     for path in outputs.iter().flatten() {
         FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
@@ -142,6 +134,20 @@ fn detect(
     })
 }
 
+/// Whether a GPU can search two pictures at once: they must have the same type and size, no masks, and not be too
+/// large.
+fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Context) -> bool {
+    let (grey_a, grey_b) = (a.grey(), b.grey());
+    let same_type = std::mem::discriminant(grey_a) == std::mem::discriminant(grey_b);
+    let alike = same_type && grey_a.size() == grey_b.size() && a.mask.is_none() && b.mask.is_none();
+    alike && context.processor.may_have_gpu() && finder.parts() == 1
+}
+
+/// What the search of the picture in the file `path` has found; the error names the file.
+fn found_in(path: &Path, found: tiepoint::Result<Features>) -> Outcome<Features> {
+    found.map_err(|e| Failure::from(e).about(path.display()))
+}
+
 /// The features of an image, and the device that found them.
 struct Found {
     features: Features,
@@ -185,8 +191,9 @@ fn search<'a>(
             let path = &item.job.path;
             item.then(|picture| {
                 let mut clock = Clock::start(&context.processor.cpu);
-                let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
-                Ok(((picture, features), clock.spent(&context.processor.cpu)))
+                let mask = picture.mask.as_ref().map(Image::view);
+                let found = clock.time(Part::Compute, || finder.detect(picture.grey(), mask));
+                Ok(((picture, found_in(path, found)?), clock.spent(&context.processor.cpu)))
             })
         };
         batch.into_iter().map(alone).collect()
@@ -208,7 +215,9 @@ fn search_at_once(
     let pictures = batch.iter().filter_map(|item| Some((item.result.as_ref().ok()?, &*item.job.path)));
     let pictures: Vec<(&Picture, &Path)> = pictures.collect();
     let mut clock = Clock::start(&context.processor.cpu);
-    let found = clock.time(Part::Compute, || find_together(&pictures, finder));
+    let greys = pictures.iter().map(|(picture, _)| picture.grey());
+    let found = clock.time(Part::Compute, || finder.detect_batch(greys)).into_iter().zip(&pictures);
+    let found = found.map(|(found, (_, path))| found_in(path, found)).collect();
     (found, clock.spent(&context.processor.cpu).share(pictures.len()))
 }
 

@@ -33,7 +33,6 @@ pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
     }
 }
 
-/// Scores a found homography against the true one.
 fn matrices(
     arguments: &EvaluateHomography,
     [found, truth]: [&Path; 2],
@@ -76,7 +75,6 @@ fn note_direction(found: &Homography, truth: &Homography, (size, error): (Size, 
     }
 }
 
-/// Scores a disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let (scoring, reading) = (arguments.scoring()?, arguments.truth_reading()?);
     let mut clock = Clock::start(&context.processor.cpu);
@@ -212,7 +210,6 @@ impl Scores {
             .tile("localisation error (RMS)", format!("{:.3} px", self.position.rms))
     }
 
-    /// The scores as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let percent = |v: &[f64]| v.iter().map(|v| format!("{:6.1}", v * 100.0)).collect::<Vec<_>>().join("");
         let repeated = self.repeatability.map(|r| r.share);
@@ -230,7 +227,6 @@ impl Scores {
         ]
     }
 
-    /// The scores as JSON.
     fn describe(&self) -> Value {
         json!({
             "repeatability": self.repeatability.map(|r| r.share),

@@ -122,7 +122,6 @@ impl FoundPair {
         MatchedPair { pictures: self.pictures, features, tie, given, views, modality, evidence }
     }
 
-    /// The pictures with matches of their own features.
     fn with(self, tie: TiePoints) -> MatchedPair {
         let tied = TiedPictures { features: None, tie, views: 1, modality: Modality::Same };
         self.tied(tied, &TieOptions::default())
@@ -387,18 +386,15 @@ pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
 }
 
 impl MatchedPair {
-    /// The points of the matches in A and in B.
     pub(crate) fn points(&self) -> Vec<([f64; 2], [f64; 2])> {
         self.correspondences().into_iter().map(|pair| (pair.a, pair.b)).collect()
     }
 
-    /// The matches as correspondences.
     pub(crate) fn correspondences(&self) -> Vec<Correspondence> {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
         self.tie.matches.iter().map(|m| m.correspondence(a, b)).collect()
     }
 
-    /// For every match, whether it agrees with the model.
     pub(crate) fn agreeing(&self) -> Vec<bool> {
         let mut inlier = vec![false; self.tie.matches.len()];
         self.tie.inliers.iter().for_each(|&i| inlier[i] = true);
@@ -447,12 +443,10 @@ impl MatchedPair {
         }
     }
 
-    /// The verdict on the model; none without one.
     pub(crate) fn assess(&self) -> Option<Assessment> {
         self.evidence.as_ref().map(PairEvidence::assess)
     }
 
-    /// The result as JSON.
     pub(crate) fn describe(&self, search: &PairSearch<'_>, context: &Context) -> Value {
         let counts = json!({
             "detector": (!self.given).then(|| search.detector.detector.name()),
@@ -489,7 +483,6 @@ impl MatchedPair {
         self.tie.matches.iter().zip(self.agreeing()).map(row).collect()
     }
 
-    /// Writes the picture of both images and their matches.
     pub(crate) fn draw(&self, path: &Path) -> Outcome {
         let [a, b] = &self.pictures;
         let (a, b) = (Canvas::of(a.seen(), None)?, Canvas::of(b.seen(), None)?);

@@ -7,7 +7,6 @@ mod demo;
 mod detect;
 mod devices;
 mod evaluate;
-mod features;
 mod filter;
 mod r#match;
 mod matched_pair;
@@ -17,8 +16,6 @@ mod rectify;
 mod register;
 mod report;
 mod stereo;
-
-pub(crate) use rectified::Cameras;
 
 use crate::arguments::evaluate::EvaluateArguments;
 use crate::arguments::report::check_page;

@@ -1,13 +1,14 @@
 //! Two photographs rectified by their tie points, for `rectify` and `stereo`: the focal lengths and their
 //! source, the baseline, and the rectification.
 
+use crate::arguments::rectify::CameraArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::ErrorKind;
 use tiepoint::device::Cpu;
-use tiepoint::geometry::calibration::{Projection, RectifiedCalibration};
+use tiepoint::geometry::calibration::Projection;
 use tiepoint::geometry::rectify::{
     FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
 };
@@ -36,39 +37,10 @@ impl FocalSource {
     }
 }
 
-/// Options about the cameras.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cameras {
-    /// The focal length of the left camera, in pixels.
-    pub(crate) focal: Option<f64>,
-    /// The distance between the cameras.
-    pub(crate) baseline: Option<f64>,
-}
-
-impl Cameras {
-    /// A rectified pair of this size whose principal points are in the middle; `None` where no focal length is given.
-    pub(crate) fn rectified(&self, size: Size) -> Option<RectifiedCalibration> {
-        let (baseline, middle) = (self.baseline.unwrap_or(1.0), |n: usize| (n as f64 - 1.0) / 2.0);
-        let principal = [middle(size.width), middle(size.height)];
-        let (projection, range, size) = (Projection::Perspective, None, Some(size));
-        self.focal.map(|focal| RectifiedCalibration {
-            size,
-            focal,
-            principal,
-            doffs: 0.0,
-            baseline,
-            range,
-            projection,
-        })
-    }
-}
-
-/// Photographs with their tie points.
 pub(crate) struct Tied<'a> {
     pub(crate) paths: [&'a Path; 2],
     pub(crate) sizes: [Size; 2],
     pub(crate) tie: &'a TiePoints,
-    /// The points of the matches.
     pub(crate) pairs: &'a [Correspondence],
 }
 
@@ -77,7 +49,7 @@ impl Tied<'_> {
     /// found from the tie points.
     pub(crate) fn rectified(
         &self,
-        cameras: Cameras,
+        cameras: CameraArguments,
         frame: OutputFrame,
         cpu: &Cpu,
     ) -> Outcome<(FromTiePoints, FocalSource)> {
@@ -138,14 +110,12 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
 }
 
-/// Prints [`focal_lines`].
 pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, context: &Context) {
     let [line, weak] = focal_lines(rectification, source);
     line.iter().for_each(|line| context.say(line));
     weak.iter().for_each(|weak| context.note(weak));
 }
 
-/// The focal length and its source as JSON.
 pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {
     match rectification.projection {
         Projection::Affine => json!({ "camera_focal": null, "focal_source": null }),

@@ -98,7 +98,7 @@ fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) ->
         pairs: &found.correspondences(),
     };
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let (pair, source) = tied.rectified(arguments.cameras.cameras(), frame, cpu)?;
+    let (pair, source) = tied.rectified(arguments.cameras, frame, cpu)?;
     Ok(RectifiedPair::new(pair.rectification, source, Some(pair.agreement), pair.exchanged))
 }
 
@@ -282,9 +282,7 @@ fn write(
             write_picture(path, &warped.image, &known, context)?;
         }
         if let Some(path) = masks[i] {
-            let whole = || Image::filled(warped.image.size(), 1, 255_u8);
-            let mask = warped.shown.clone().unwrap_or_else(whole);
-            image::write_known(path, &mask, &arguments.tiff.known())?;
+            image::write_known(path, &shown(warped), &arguments.tiff.known())?;
         }
     }
     if let Some(path) = &arguments.output_calibration {
@@ -307,9 +305,12 @@ fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
         let (path, n) = (path.display(), warped.image.channels());
         return Err(Failure::work(format!("{path}: --alpha: for grey and colour, not for {n} bands")));
     }
-    let whole = || Image::filled(warped.image.size(), 1, 255_u8);
-    let shown = warped.shown.clone().unwrap_or_else(whole);
-    Ok(Some(image::with_alpha(&warped.image, &shown)?.into()))
+    Ok(Some(image::with_alpha(&warped.image, &shown(warped))?.into()))
+}
+
+/// 255 where the picture shows something.
+fn shown(warped: &FileImage) -> Image<u8> {
+    warped.shown.clone().unwrap_or_else(|| Image::filled(warped.image.size(), 1, 255))
 }
 
 fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {

@@ -39,7 +39,6 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     })
 }
 
-/// The JSON object, without the times.
 fn describe(
     arguments: &RegisterArguments,
     pair: &MatchedPair,

@@ -46,7 +46,6 @@ pub(crate) fn finish<'a>(
     Ok(())
 }
 
-/// Says where the page is.
 pub(crate) fn say_page(path: &Path, context: &Context) {
     context.say(&format!("report: {}", path.display()));
 }

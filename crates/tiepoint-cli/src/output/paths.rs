@@ -5,9 +5,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::image;
 
-/// The file of the result for each of `images`. `given` is a file for one image, for several a folder or a pattern with
-/// {}. Two images must not share a file.
-pub(crate) fn output_paths(given: &str, images: &[PathBuf], extension: &str) -> Outcome<Vec<PathBuf>> {
+/// The file of the result for each of `images`; none without `given`, which is a file for one image, for several a folder
+/// or a pattern with {}. Two images must not share a file.
+pub(crate) fn output_paths(
+    given: Option<&str>,
+    images: &[PathBuf],
+    extension: &str,
+) -> Outcome<Vec<Option<PathBuf>>> {
+    let Some(given) = given else { return Ok(vec![None; images.len()]) };
     let folder = given.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(given).is_dir();
     let path_of = |image: &PathBuf| {
         let stem = image.file_stem().unwrap_or_default().to_string_lossy();
@@ -34,7 +39,7 @@ pub(crate) fn output_paths(given: &str, images: &[PathBuf], extension: &str) -> 
             )));
         }
     }
-    Ok(paths)
+    Ok(paths.into_iter().map(Some).collect())
 }
 
 /// {} in `pattern` replaced by the name of `image` without folder and extension.
@@ -66,13 +71,13 @@ mod tests {
     #[test]
     fn paths_of_several_images() {
         let images = ["a/one.png", "b/two.jpg"].map(PathBuf::from);
-        let found = output_paths("out/{}.sift", &images, "csv").unwrap();
-        assert_eq!(found, ["out/one.sift", "out/two.sift"].map(PathBuf::from), "a pattern");
-        let found = output_paths("out/", &images, "csv").unwrap();
-        assert_eq!(found, ["out/one.csv", "out/two.csv"].map(PathBuf::from), "a folder");
-        assert_eq!(output_paths("k.csv", &images[..1], "csv").unwrap(), [PathBuf::from("k.csv")], "one file");
-        assert!(output_paths("k.csv", &images, "csv").is_err(), "one file for two");
+        let paths = |given, images: &[PathBuf]| output_paths(Some(given), images, "csv");
+        let some = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(paths("out/{}.sift", &images).unwrap(), ["out/one.sift", "out/two.sift"].map(some));
+        assert_eq!(paths("out/", &images).unwrap(), ["out/one.csv", "out/two.csv"].map(some), "a folder");
+        assert_eq!(paths("k.csv", &images[..1]).unwrap(), [some("k.csv")], "one file");
+        assert!(paths("k.csv", &images).is_err(), "one file for two");
         let twice = ["a/one.png", "b/one.png"].map(PathBuf::from);
-        assert!(output_paths("out/", &twice, "csv").is_err(), "two images, one name");
+        assert!(paths("out/", &twice).is_err(), "two images, one name");
     }
 }

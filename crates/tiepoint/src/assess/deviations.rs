@@ -136,17 +136,6 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_those_of_a_search_through_all() {
-        let all = deviations(|_, noise| noise);
-        for (i, found) in neighbours(&all).into_iter().enumerate() {
-            let far = |j: usize| squared([all[j].at[0] - all[i].at[0], all[j].at[1] - all[i].at[1]]);
-            let mut expected: Vec<usize> = (0..all.len()).filter(|&j| far(j) > APART * APART).collect();
-            expected.sort_by(|&j, &k| far(j).total_cmp(&far(k)).then(j.cmp(&k)));
-            assert_eq!(found, expected[..NEIGHBOURS], "of {i}");
-        }
-    }
-
-    #[test]
     fn noise_has_nothing_in_common_and_relief_almost_all() {
         let noise = Deviations::new(deviations(|_, noise| noise)).common(6.0).unwrap();
         assert!(noise.share < 0.15, "noise: {noise:?}");

@@ -144,7 +144,6 @@ impl std::fmt::Display for Assessment {
     }
 }
 
-/// The share as a percentage without decimals.
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }

@@ -296,7 +296,6 @@ impl PairEvidence {
         Assessment::of(reasons)
     }
 
-    /// What the matches of the first search say.
     fn first_matches(&self, reasons: &mut Vec<Reason>) {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;

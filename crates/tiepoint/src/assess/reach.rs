@@ -47,7 +47,6 @@ pub(super) fn amplification(kind: ModelKind, places: &[[f64; 2]], shown: [bool; 
     parameters(kind)?.into_iter().find_map(|parameters| amplified(parameters, places, shown))
 }
 
-/// The amplification of a map with this many parameters.
 fn amplified(n: usize, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     let mut normal = [[0.0; MOST]; MOST];
     for (i, row) in normal.iter_mut().enumerate().skip(n) {

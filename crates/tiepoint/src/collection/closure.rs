@@ -5,9 +5,6 @@ use crate::Result;
 use crate::device::Cpu;
 
 /// The pairs that `verified` pairs suggest and that have not been `tried`.
-///
-/// # Errors
-/// [`Error::Cancelled`](crate::Error::Cancelled).
 pub(super) fn suggested(
     photographs: usize,
     verified: &[[u32; 2]],

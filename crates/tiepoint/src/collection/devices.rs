@@ -3,13 +3,14 @@
 use super::Collection;
 use super::uploaded::Uploaded;
 use super::waiting::MOST;
+use super::workers::lock;
 use crate::device::gpu::{Gpu, compile};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ impl MatchGpu {
         if gpu.is_compiling() {
             return false;
         }
-        let matching = self.uploaded.matcher().sources(DIMENSION);
+        let matching = self.uploaded.matcher.sources(DIMENSION);
         let sources = matching.into_iter().chain(Verifier::sources()).collect();
         // On this thread, because nothing is compiled and the threads of the pool are busy.
         let ready = !matches!(compile(&gpu, &Cpu::sequential(), sources), Err(Error::NotReady { .. }));
@@ -124,7 +125,7 @@ impl MatchGpu {
 
     /// The verifier with this number, which has a queue of its own; made with its memory on the first call.
     pub(super) fn verifier(&self, queue: usize) -> Result<Arc<Verifier>> {
-        let mut slot = self.verifiers[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.verifiers[queue]);
         if let Some(verifier) = &*slot {
             return Ok(verifier.clone());
         }

@@ -275,12 +275,10 @@ impl Collection {
         (cameras, sizes.iter().map(|size| size.and_then(|_| of.next())).collect())
     }
 
-    /// Photographs in a block.
     pub(super) fn block(&self) -> usize {
         self.block as usize
     }
 
-    /// The number of blocks.
     pub(super) fn blocks(&self) -> usize {
         self.at_slot.len().div_ceil(self.block())
     }
@@ -329,7 +327,6 @@ fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
 }
 
-/// The versions of the stages.
 fn versions() -> Value {
     let [features, pairs, top_scale, tiles] =
         [features::VERSION, pairs::VERSION, super::top_scale::VERSION, super::matches::VERSION];

@@ -180,7 +180,6 @@ impl Collection {
         self.matching_ahead(shard, states, &counts, &rates)
     }
 
-    /// Estimates the search of those among `photographs` that have no features yet.
     fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Forecast {
         let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
         let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();

@@ -24,17 +24,9 @@ use std::path::{Path, PathBuf};
 /// Matches of pairs, by photographs, the smaller number first.
 pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
 
-/// The given matches, for the verification.
-#[derive(Debug)]
-pub(super) struct GivenMatches {
-    by_pair: ByPair,
-}
-
-impl GivenMatches {
-    /// The matches of a pair, as a search that found them would give them.
-    pub(super) fn of(&self, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
-        given_matches(a, b, self.by_pair.get(&pair).map_or(&[], Vec::as_slice))
-    }
+/// The matches of a pair among those that are given, as a search that found them would give them.
+pub(super) fn of_pair(given: &ByPair, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
+    given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))
 }
 
 /// Adds the matches of a pair, with its photographs in any order.
@@ -119,14 +111,13 @@ impl Collection {
     }
 
     /// The given matches, where pairs are those of given matches.
-    pub(super) fn given_matches(&self) -> Result<Option<GivenMatches>> {
+    pub(super) fn given_matches(&self) -> Result<Option<ByPair>> {
         if self.resolved() != super::PairChoice::Matches {
             return Ok(None);
         }
         let path = self.given_path();
         let read = record::read(&path, Kind::Given, 0)?.map(|(_, body)| decode(&body));
-        let by_pair: Found<ByPair> = read.or_unfit("holds no matches");
-        Ok(Some(GivenMatches { by_pair: by_pair.or_made_by("pairs", &path)? }))
+        read.or_unfit("holds no matches").or_made_by("pairs", &path).map(Some)
     }
 }
 
@@ -144,7 +135,6 @@ fn decode(body: &[u8]) -> Option<ByPair> {
     fields.0.is_empty().then_some(by_pair)
 }
 
-/// The matches in the file at `path`.
 pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("h5" | "hdf5") => of_hloc(path, names),

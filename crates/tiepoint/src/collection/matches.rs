@@ -73,16 +73,38 @@ impl Collection {
     /// # Errors
     /// As [`match_pairs`](Self::match_pairs).
     pub fn match_pairs_on(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
-        let mut matched = Matched::default();
-        let states = Arc::new(self.states(&devices.cpu)?);
+        let cpu = &devices.cpu;
+        let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
-        self.match_round(&first, shard, devices, &mut matched)?;
-        match self.closure_round(&first, &states, &devices.cpu)? {
-            Some(round) => self.match_round(&round, shard, devices, &mut matched)?,
+        let given = &self.given_matches()?;
+        let search = |round: &Round<'_>| {
+            round.work(
+                shard,
+                cpu,
+                |index| round.load(index),
+                |tiles, pairs| Search { collection: self, given, tiles, cpu }.run(devices, pairs),
+            )
+        };
+        let mut matched = Matched::default();
+        matched.add(search(&first)?);
+        match self.closure_round(&first, &states, cpu)? {
+            Some(round) => matched.add(search(&round)?),
             None => matched.closure_waits = true,
         }
-        match self.structure_round(&first, &states, &devices.cpu)? {
-            Some(round) => self.try_by_structure(&round, shard, &devices.cpu, &mut matched)?,
+        match self.structure_round(&first, &states, cpu)? {
+            Some(round) => {
+                let done = round.work(
+                    shard,
+                    cpu,
+                    |index| round.load(index),
+                    |tiles, pairs| {
+                        let threads = (cpu.threads() as u64).min(pairs) as usize;
+                        StructureSearch { collection: self, tiles, cpu }.run(threads)
+                    },
+                )?;
+                // Pairs that are left out were counted when features were matched.
+                matched.add(Matched { structure: done.pairs, pairs: 0, left_out: 0, ..done });
+            }
             None => matched.closure_waits = true,
         }
         Ok(matched)
@@ -126,41 +148,14 @@ impl Collection {
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)
     }
+}
 
-    fn match_round(
-        &self,
-        round: &Round<'_>,
-        shard: Shard,
-        devices: &MatchDevices,
-        matched: &mut Matched,
-    ) -> Result<()> {
-        let (cpu, given) = (&devices.cpu, &self.given_matches()?);
-        let load = |index: usize, states: &[State]| self.load(index, states);
-        let done = round.work(shard, cpu, load, |tiles, pairs| {
-            Search { collection: self, given, tiles, cpu }.run(devices, pairs)
-        })?;
-        matched.tiles += done.tiles;
-        matched.present += done.present;
-        matched.pairs += done.pairs;
-        matched.left_out += done.left_out;
-        Ok(())
-    }
-
-    fn try_by_structure(
-        &self,
-        round: &Round<'_>,
-        shard: Shard,
-        cpu: &Cpu,
-        matched: &mut Matched,
-    ) -> Result<()> {
-        let load = |index: usize, states: &[State]| self.load(index, states);
-        let done = round.work(shard, cpu, load, |tiles, pairs| {
-            let threads = (cpu.threads() as u64).min(pairs) as usize;
-            StructureSearch { collection: self, tiles, cpu }.run(threads)
-        })?;
-        matched.tiles += done.tiles;
-        matched.present += done.present;
-        matched.structure += done.pairs;
-        Ok(())
+impl Matched {
+    fn add(&mut self, round: Self) {
+        self.tiles += round.tiles;
+        self.present += round.present;
+        self.pairs += round.pairs;
+        self.structure += round.structure;
+        self.left_out += round.left_out;
     }
 }

@@ -103,7 +103,6 @@ impl TiledPairs {
         Self { set, tiles, ordered }
     }
 
-    /// How many tiles there are.
     pub(super) fn tiles(&self) -> usize {
         self.tiles.len()
     }
@@ -137,9 +136,6 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 }
 
 /// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
-///
-/// # Errors
-/// As [`Collection::choose_pairs`], for a list that does not fit and for missing positions.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
     match options.choice {
         PairChoice::List => {
@@ -164,7 +160,6 @@ fn list_of(options: &PairOptions) -> Result<&Path> {
     options.list.as_deref().ok_or_else(|| Error::option("list", "missing", "a file of pairs"))
 }
 
-/// The hash of a file's content.
 fn hash_of(path: &Path) -> Result<u64> {
     let fault = |e| Error::io(path, e);
     let (mut file, mut hash) = (std::fs::File::open(path).map_err(fault)?, XxHash3_64::with_seed(0));
@@ -359,10 +354,8 @@ const NO_POSITION: &str = "no photograph records its position; choose pairs in a
 const EARTH: f64 = 6_371_000.0;
 
 /// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted
-/// into the cells of a grid in space, so that only those in neighbouring cells are compared.
-///
-/// # Errors
-/// [`Error::Mismatch`] when no photograph records its position, unless `may_be_none` is set.
+/// into the cells of a grid in space, so that only those in neighbouring cells are compared. Fails when no photograph
+/// records its position, unless `may_be_none` is set.
 fn near(
     photographs: &[Photograph],
     neighbours: usize,

@@ -168,9 +168,6 @@ fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
 }
 
 /// The bytes of a regular file, and its metadata.
-///
-/// # Errors
-/// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
     open(path)?.then_read(path, |(mut file, meta)| {
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
@@ -181,9 +178,6 @@ pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
 
 /// The head of a file that `write` wrote for this kind and fingerprint. The length of the file is checked, but its body
 /// is not read.
-///
-/// # Errors
-/// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
     open(path)?.then_read(path, |(mut file, meta)| {
         let mut front = vec![0; HEADER.min(usize::try_from(meta.len()).unwrap_or(HEADER))];
@@ -203,9 +197,6 @@ pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Fou
 
 /// Head and body of a file that `write` wrote for this kind and fingerprint. A file with a damaged body is removed,
 /// because stages that only read heads would take it for done.
-///
-/// # Errors
-/// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<(Vec<u8>, Vec<u8>)>> {
     Ok(content(path)?.and_then(|(mut bytes, _)| {
         let [head, body] = match lengths(&bytes, bytes.len() as u64, kind, fingerprint) {
@@ -277,9 +268,6 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
 }
 
 /// Reads what `write_json` wrote.
-///
-/// # Errors
-/// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Found<T>> {
     let [before, after] = TEXT;
     let is_sound = |bytes: &[u8]| {

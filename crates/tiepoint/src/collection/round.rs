@@ -12,12 +12,14 @@ use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
 use crate::{Error, Result};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tiles for each thread that are looked at together; if one of them is not done, no more are looked at.
 const TILES_AT_ONCE: usize = 8;
+
+const NO_PAIRS: &str = "holds no pairs of these blocks";
 
 /// The files of the tiles of a round.
 #[derive(Clone, Copy, Debug)]
@@ -108,15 +110,12 @@ impl<'c> Round<'c> {
     }
 
     /// The status of a tile. The body of its file is not read.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
         let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
         let decoded = read.map(|head| Head::decode(&head, side, self.tiles.record));
         let mut status = TileStatus::default();
-        let head = match decoded.or_unfit("holds no pairs of these blocks") {
+        let head = match decoded.or_unfit(NO_PAIRS) {
             Found::Whole(head) => Some(head),
             Found::Missing => None,
             Found::Unfit(reason) => {
@@ -149,9 +148,6 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each of these tiles.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::Cancelled`].
     pub(super) fn statuses<R: Send>(
         &self,
         tiles: &[usize],
@@ -167,9 +163,6 @@ impl<'c> Round<'c> {
     }
 
     /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.
-    ///
-    /// # Errors
-    /// As [`statuses`](Self::statuses).
     pub(super) fn finished<R: Send>(
         &self,
         cpu: &Cpu,
@@ -210,16 +203,17 @@ impl<'c> Round<'c> {
         rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
     }
 
+    pub(super) fn load(&self, index: usize) -> Result<Arc<Features>> {
+        self.collection.load(index, &self.states)
+    }
+
     /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
     /// tiles until none are left.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if a photograph has not been searched yet; [`Error::Io`]; those of `load` and `run`.
     pub(super) fn work(
         &self,
         shard: Shard,
         cpu: &Cpu,
-        load: impl Fn(usize, &[State]) -> Result<Arc<Features>> + Sync,
+        load: impl Fn(usize) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
     ) -> Result<Matched> {
         let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
@@ -244,7 +238,6 @@ impl<'c> Round<'c> {
             tried.fetch_add(outcomes.len() as u64, Ordering::Relaxed);
             self.write(&disk, tile, &outcomes)
         };
-        let load = |index| load(index, &self.states);
         let tiles = todo.iter().filter_map(|tile| {
             // If the file cannot be read, all pairs of the tile are tried; an error that persists shows when it is
             // written.
@@ -260,13 +253,19 @@ impl<'c> Round<'c> {
         Ok(Matched { pairs: tried.into_inner(), ..done })
     }
 
+    /// The head and the body of a tile's file.
+    fn read(&self, path: &Path) -> Result<Found<(Head, Vec<u8>)>> {
+        let (side, record) = (self.collection.block(), self.tiles.record);
+        let read = record::read(path, self.tiles.kind, self.fingerprint)?;
+        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, record)?, body)));
+        Ok(decoded.or_unfit(NO_PAIRS))
+    }
+
     /// Writes a tile: the results of these pairs, and those of an older file that are still valid.
     fn write(&self, disk: &Disk, now: &TilePairs, outcomes: &[Outcome]) -> Result<()> {
-        let side = self.collection.block();
         let path = self.path_of(now.blocks);
-        let old = record::read(&path, self.tiles.kind, self.fingerprint)?.whole();
-        let old = old.and_then(|(head, body)| Some((Head::decode(&head, side, self.tiles.record)?, body)));
-        let mut tile = Tile::new(side);
+        let old = self.read(&path)?.whole();
+        let mut tile = Tile::new(self.collection.block());
         if let Some((head, body)) = &old
             && let Some(bodies) = head.bodies(body, self.tiles.record, self.tiles.body)
         {
@@ -283,10 +282,7 @@ impl<'c> Round<'c> {
     /// The pairs of a tile that have a result, each with its record followed by its part of the body.
     pub(super) fn found(&self, tile: usize) -> Result<Vec<([u32; 2], Vec<u8>)>> {
         let path = self.path(tile);
-        let side = self.collection.block();
-        let read = record::read(&path, self.tiles.kind, self.fingerprint)?;
-        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, self.tiles.record)?, body)));
-        let (head, body) = decoded.or_unfit("holds no pairs of these blocks").or_made_by("match", &path)?;
+        let (head, body) = self.read(&path)?.or_made_by("match", &path)?;
         let bodies = head.bodies(&body, self.tiles.record, self.tiles.body);
         let bodies = bodies.ok_or_else(|| Error::format(&path, "is damaged; run the stage `match` again"))?;
         let mut found = Vec::new();

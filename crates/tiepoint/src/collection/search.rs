@@ -8,7 +8,7 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
-use super::given_matches::GivenMatches;
+use super::given_matches::{ByPair, of_pair};
 use super::pace::Pace;
 use super::tile::Outcome;
 use super::uploaded::Uploaded;
@@ -43,7 +43,7 @@ type Matched = (PairRun, Candidate);
 pub(super) struct Search<'s, 't> {
     pub(super) collection: &'s Collection,
     /// Matches that are verified in place of a search.
-    pub(super) given: &'s Option<GivenMatches>,
+    pub(super) given: &'s Option<ByPair>,
     pub(super) tiles: &'s Tiles<'t>,
     /// Tells whether the work is cancelled.
     pub(super) cpu: &'s Cpu,
@@ -76,7 +76,6 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Matches and verifies a pair.
     fn match_here(
         &self,
         pair: [u32; 2],
@@ -104,7 +103,7 @@ impl Search<'_, '_> {
         processor: &Processor,
     ) -> Result<Vec<Match>> {
         match self.given {
-            Some(given) => Ok(given.of(pair, [a, b])),
+            Some(given) => Ok(of_pair(given, pair, [a, b])),
             None => match_features(a, b, &self.collection.options().matching, processor),
         }
     }
@@ -184,7 +183,7 @@ impl Search<'_, '_> {
         uploaded: &Uploaded,
     ) -> Result<Vec<Vec<Match>>> {
         if let Some(given) = self.given {
-            return Ok(pairs.iter().map(|(pair, [a, b])| given.of(*pair, [a, b])).collect());
+            return Ok(pairs.iter().map(|(pair, [a, b])| of_pair(given, *pair, [a, b])).collect());
         }
         let options = &self.collection.options().matching;
         let on_gpu = || {
@@ -193,7 +192,7 @@ impl Search<'_, '_> {
                 sides.push([uploaded.get(*a, features_a, options)?, uploaded.get(*b, features_b, options)?]);
             }
             let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
-            uploaded.matcher().match_batch(&sides, options)
+            uploaded.matcher.match_batch(&sides, options)
         };
         let found = on_gpu().or_else(|error| match error {
             // The photographs kept on the device may be what takes the memory.

@@ -49,7 +49,6 @@ impl VerifiedPair {
 /// The result of a pair, if it has one: its record and its part of the body.
 pub(super) type Outcome = Option<Vec<u8>>;
 
-/// The head of a tile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Head {
     side: usize,

@@ -10,7 +10,8 @@
 use super::features::State;
 use super::folder::text_of;
 use super::record::{Kind, fingerprint};
-use super::round::{Round, TileKind};
+use super::round::{Round, TileKind, TileStatus};
+use super::workers::lock;
 use super::{Collection, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
@@ -18,7 +19,7 @@ use crate::feature::Features;
 use crate::matching::match_features;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version of what this stage computes. When it changes, all photographs are compared again.
 pub(super) const VERSION: u32 = 1;
@@ -29,9 +30,6 @@ const SUGGESTIONS: TileKind =
 
 /// Pairs that a thread takes at a time.
 const TOGETHER: usize = 64;
-
-/// Tiles that are read together before their pairs are added to the best ones.
-const AT_ONCE: usize = 256;
 
 impl Collection {
     /// Compares a part of the pairs. Returns the pairs whose largest features match, or `None` while other parts of the
@@ -46,9 +44,7 @@ impl Collection {
         let round = &Round::new(self, Arc::new(states.to_vec()), PairSet::All, SUGGESTIONS, made_from);
         let (least, options) = (self.options().pairs.top_matches, &self.options().matching);
         let most = self.options().pairs.top_features as usize;
-        let load = |index: usize, states: &[State]| {
-            self.load(index, states).and_then(|features| Ok(Arc::new(largest(&features, most)?)))
-        };
+        let load = |index| Ok(Arc::new(largest(&*round.load(index)?, most)?));
         round.work(shard, cpu, load, |tiles, _| {
             tiles.work_on_threads(cpu.threads(), TOGETHER, &|| true, || {
                 let processor = Processor::from(Cpu::sequential());
@@ -60,24 +56,17 @@ impl Collection {
             })
         })?;
         let most = self.options().pairs.top_partners as usize;
-        let mut best = Best::new(self.photographs().len(), most);
-        let cpu = &cpu.begin_task("look at tiles", round.pairs.tiles());
-        for start in (0..round.pairs.tiles()).step_by(AT_ONCE) {
-            let end = (start + AT_ONCE).min(round.pairs.tiles());
-            cpu.advance(end - start);
-            for status in cpu.try_map(end - start, |i| round.status(start + i))? {
-                if !status.todo.is_empty() {
-                    return Ok(None);
-                }
-                for (pair, record) in status.found {
-                    best.add(pair, u16::from_le_bytes([record[0], record[1]]));
-                }
+        let best = Mutex::new(Best::new(self.photographs().len(), most));
+        let add = |status: TileStatus| {
+            let mut best = lock(&best);
+            for (pair, record) in status.found {
+                best.add(pair, u16::from_le_bytes([record[0], record[1]]));
             }
-        }
-        Ok(Some(best.pairs()))
+        };
+        let finished = round.finished(cpu, add)?;
+        Ok(finished.map(|_| best.into_inner().unwrap_or_else(PoisonError::into_inner).pairs()))
     }
 
-    /// The fingerprint of the options and of the version of the comparison.
     pub(super) fn suggestions_fingerprint(&self) -> u64 {
         let pairs = &self.options().pairs;
         let options = text_of(&(pairs.top_features, pairs.top_matches, &self.options().matching));

@@ -1,11 +1,12 @@
 //! Features of photographs, kept in the memory of a device for later pairs.
 
+use super::workers::lock;
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
 use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Photographs may take one in this many bytes of a device's free memory.
 const SHARE: u64 = 4;
@@ -14,7 +15,7 @@ const SHARE: u64 = 4;
 /// make room.
 #[derive(Debug)]
 pub(super) struct Uploaded {
-    matcher: GpuMatcher,
+    pub(super) matcher: GpuMatcher,
     /// The bytes that all may take.
     room: u64,
     kept: Mutex<Kept>,
@@ -41,10 +42,6 @@ impl Uploaded {
         Self { matcher: GpuMatcher::new(gpu), room, kept: Mutex::default() }
     }
 
-    pub(super) fn matcher(&self) -> &GpuMatcher {
-        &self.matcher
-    }
-
     /// The features of a photograph, uploaded unless they are on the device.
     pub(super) fn get(
         &self,
@@ -52,23 +49,18 @@ impl Uploaded {
         features: &Features,
         options: &MatchOptions,
     ) -> Result<Arc<GpuPacked>> {
-        if let Some(packed) = self.kept().take(index) {
+        if let Some(packed) = lock(&self.kept).take(index) {
             return Ok(packed);
         }
         // The lock is not held meanwhile, so that other threads go on. Two threads may upload the same photograph; the
         // bytes are the same.
         let packed = Arc::new(self.matcher.send(features, options)?);
-        self.kept().keep(index, packed.clone(), self.room);
+        lock(&self.kept).keep(index, packed.clone(), self.room);
         Ok(packed)
     }
 
-    /// Drops everything that is kept.
     pub(super) fn clear(&self) {
-        *self.kept() = Kept::default();
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.kept) = Kept::default();
     }
 }
 

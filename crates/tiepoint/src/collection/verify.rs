@@ -75,7 +75,6 @@ impl Collection {
         Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
     }
 
-    /// Finds the geometry of one pair, on this thread.
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
         let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
         Ok(found.into_iter().next().flatten())

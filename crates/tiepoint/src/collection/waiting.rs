@@ -30,11 +30,6 @@ impl Amount {
     fn reaches(self, other: Self) -> bool {
         self.pairs >= other.pairs || self.matches >= other.matches
     }
-
-    /// Whether pairs or matches exceed those of `other`.
-    fn exceeds(self, other: Self) -> bool {
-        self.pairs > other.pairs || self.matches > other.matches
-    }
 }
 
 /// The queue. Each pair is stored with the number of its matches.
@@ -71,7 +66,7 @@ impl<P> Queue<P> {
         let (mut taken, mut amount) = (Vec::new(), Amount::default());
         while let Some((_, matches)) = self.pairs.front() {
             amount = Amount { pairs: amount.pairs + 1, matches: amount.matches + matches };
-            if !taken.is_empty() && amount.exceeds(MOST) {
+            if !taken.is_empty() && (amount.pairs > MOST.pairs || amount.matches > MOST.matches) {
                 break;
             }
             taken.extend(self.pop());

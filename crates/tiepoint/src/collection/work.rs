@@ -132,7 +132,6 @@ impl<'r> Tiles<'r> {
         state.current.is_some() || state.next.is_some()
     }
 
-    /// The number of pairs that have been taken.
     pub(super) fn taken(&self) -> u64 {
         lock(&self.state).taken
     }

@@ -99,9 +99,6 @@ pub(super) fn for_each_of<T>(
 
 /// Runs all `jobs` at the same time, each on a thread of its own. A job checks `Stop` between units of its work. The
 /// first error or panic sets it; when all jobs have ended, the error is returned or the panic resumed.
-///
-/// # Errors
-/// Those of the jobs, and [`Error::Cancelled`].
 pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
     let stop = Stop { cpu: Cpu::sequential().ending_with(cpu), ..Stop::default() };
     thread::scope(|scope| {

@@ -100,7 +100,6 @@ pub(super) fn check() -> io::Result<()> {
     if is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
 }
 
-/// The error of a file that was not written.
 pub(super) fn error(path: &Path, source: io::Error) -> Error {
     if is_cancelled() { Error::Cancelled } else { Error::io(path, source) }
 }
@@ -203,7 +202,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Written files that are to be synced and moved to their final paths.
 #[derive(Debug)]
 struct Queue {
     /// Dropped to end the threads.

@@ -176,7 +176,6 @@ fn beginning(name: &OsStr) -> OsString {
     hidden
 }
 
-/// The process that writes an unfinished file.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     machine: u64,

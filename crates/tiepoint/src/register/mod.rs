@@ -13,7 +13,6 @@ pub(crate) use cross::{Structure, corner_matches};
 pub use tie::{Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
 pub use views::{
     Modality, TiePicture, TiedPictures, Views, features_to_tie, tie_pictures, tie_pictures_on_device,
-    tie_views,
 };
 
 use crate::device::Processor;

@@ -243,7 +243,6 @@ pub(super) fn no_model(error: Error, kind: ModelKind, compared: String) -> Error
     Error::NoModel { error: Box::new(error), compared, advice }
 }
 
-/// The features of two images, and the options for tying them.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     keypoints: [&'a [Keypoint]; 2],
@@ -318,7 +317,6 @@ impl Pair<'_> {
     }
 }
 
-/// The options of a search near what a model predicts.
 fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
     let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
     MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
@@ -364,38 +362,29 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_second_search_is_an_error_and_no_other_answer() {
+    fn a_second_search_that_fails_is_an_error_and_one_without_matches_changes_nothing() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
         let processor = cpu.clone().into();
-        let mut matcher = Matcher::new(&a, &b, &processor).unwrap();
         let whole = tie_points(&a, &b, &options, &processor).unwrap();
         assert_eq!(whole.inliers.len(), 36, "all agree");
-        let mut searches = 0;
-        let failing = |matching: &MatchOptions| {
-            searches += 1;
-            match matching.guide {
-                None => matcher.match_features(matching),
-                Some(_) => Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() }),
-            }
-        };
-        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, failing);
-        assert_eq!(found.unwrap_err().kind(), ErrorKind::Device, "the device's error");
-        assert_eq!(searches, 2, "raised by the second search");
-    }
-
-    #[test]
-    fn a_second_search_without_a_model_keeps_the_first_result() {
-        let ([a, b], options) = (shifted(), TieOptions::default());
-        let cpu = Cpu::sequential();
-        let processor = cpu.clone().into();
         let mut matcher = Matcher::new(&a, &b, &processor).unwrap();
-        let blind = |matching: &MatchOptions| match matching.guide {
-            None => matcher.match_features(matching),
-            Some(_) => Ok(vec![]),
+        let mut with_second = |second: Result<Vec<Match>>| {
+            let (mut searches, mut second) = (0, Some(second));
+            let search = |matching: &MatchOptions| {
+                searches += 1;
+                match matching.guide {
+                    None => matcher.match_features(matching),
+                    Some(_) => second.take().unwrap(),
+                }
+            };
+            let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, search);
+            assert_eq!(searches, 2);
+            found
         };
-        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
-        assert_eq!(found.inliers.len(), 36, "inliers of the first search");
+        let lost = Error::Device { device: "card".into(), reason: "it fell off the bus".into() };
+        assert_eq!(with_second(Err(lost)).unwrap_err().kind(), ErrorKind::Device, "the device's error");
+        assert_eq!(with_second(Ok(vec![])).unwrap().inliers.len(), 36, "inliers of the first search");
     }
 
     /// As in a forest, near each place that a right but inexact model predicts there is a similar but wrong feature.

@@ -195,7 +195,7 @@ fn tie_simulated(
         finder.detect_simulated_besides(found.features.clone(), image, mask, n)
     };
     let [a, b] = pictures.map(features);
-    let tied = tie_views(&a?, &b?, options, processor);
+    let tied = tie_views([&a?, &b?], options, processor);
     let (features, tie) =
         tied.map_err(|error| with_views(error, &format!(" in {n} simulated views of each")))?;
     Ok(alike(Some(features), tie, n))
@@ -247,18 +247,14 @@ fn lacks_support(error: &Error) -> bool {
 
 /// Tie points from the features of views of two pictures, all in the pictures' own pixels. The matches refer to the
 /// features of all views of each picture, which are returned as well.
-///
-/// # Errors
-/// As [`tie_points`](super::tie_points); [`Error::Mismatch`] without views, or with views of unlike descriptors.
-pub fn tie_views(
-    a: &[Features],
-    b: &[Features],
+fn tie_views(
+    views: [&[Features]; 2],
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<([Features; 2], TiePoints)> {
     options.check()?;
-    let all = [concatenated(a)?, concatenated(b)?];
-    let numbered = [a, b].map(|views| views.iter().zip(starts(views)).collect::<Vec<_>>());
+    let all = [concatenated(views[0])?, concatenated(views[1])?];
+    let numbered = views.map(|views| views.iter().zip(starts(views)).collect::<Vec<_>>());
     let search = |matching: &MatchOptions| {
         let mut found = Vec::new();
         for (a, start_a) in &numbered[0] {

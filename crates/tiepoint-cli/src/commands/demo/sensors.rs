@@ -54,7 +54,6 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Vec<Se
     Ok(seen)
 }
 
-/// The section of the page about them.
 pub(super) fn section<'a>(seen: &[Seen]) -> Section<'a> {
     let head = ["sensor", "what it shows", "places", "corner error"].map(str::to_owned).to_vec();
     let row = |one: &Seen| {

@@ -14,7 +14,6 @@ use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 use tiepoint_report::{DisparityView, Picture, Section, View, counted};
 
-/// The result of dense stereo on the scene.
 #[derive(Debug)]
 pub(super) struct Depth {
     pub(super) score: DisparityScore,
@@ -106,7 +105,6 @@ impl Depth {
         )
     }
 
-    /// The scores as JSON.
     pub(super) fn describe(&self) -> Value {
         json!({
             "bad": self.bad(),

@@ -7,7 +7,8 @@ mod warnings;
 
 use super::report::{self, file_name};
 use crate::arguments::report::check_page;
-use crate::arguments::stereo::{MaxDepth, StereoArguments};
+use crate::arguments::stereo::StereoArguments;
+use crate::arguments::values::OrAuto;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
@@ -89,12 +90,7 @@ struct PairJob<'a> {
 }
 
 fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<PairJob<'a>>> {
-    let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
-        match given {
-            Some(given) => Ok(pairs::paths(given, pairs, extension)?.into_iter().map(Some).collect()),
-            None => Ok(vec![None; pairs.len()]),
-        }
-    };
+    let paths = |given: &Option<String>, extension| pairs::paths(given.as_deref(), pairs, extension);
     let mut all = [
         pairs::outputs(arguments.output.as_deref(), pairs)?,
         paths(&arguments.output_right, "pfm")?,
@@ -102,7 +98,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
         paths(&arguments.preview, "png")?,
         paths(&arguments.depth, "tif")?,
         paths(&arguments.cloud, "ply")?,
-        paths(&report_pattern(arguments)?, "html")?,
+        paths(&arguments.report.pattern()?, "html")?,
     ];
     let job = |(i, pair): (usize, &'a PairFiles)| {
         let [output, right, confidence, preview, depth, cloud, report] =
@@ -110,15 +106,6 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
         PairJob { number: i + 1, pair, output, right, confidence, preview, depth, cloud, report }
     };
     Ok(pairs.iter().enumerate().map(job).collect())
-}
-
-/// The name or pattern of reports, in the form of that of other results.
-fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
-    let text = |path: &PathBuf| {
-        let text = path.to_str().map(str::to_owned);
-        text.ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())))
-    };
-    arguments.report.report.as_ref().map(text).transpose()
 }
 
 /// Fails early if a result could not be written later, or would replace an input.
@@ -272,7 +259,6 @@ impl PairJob<'_> {
         Ok((Finished { size, valid, options, about, warnings, assessment, described }, clock.spent(cpu)))
     }
 
-    /// Writes the page of the pair.
     fn write_report(
         &self,
         path: &Path,
@@ -353,8 +339,8 @@ impl PairJob<'_> {
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         let bound = match arguments.max_depth {
-            MaxDepth::Auto => bound_of_depth(disparity, calibration),
-            MaxDepth::Below(bound) => bound,
+            OrAuto::Auto => bound_of_depth(disparity, calibration),
+            OrAuto::Given(bound) => bound,
         };
         let options = arguments.cloud_options().with_max_depth(bound);
         let colours = (&ready.sides[0].image).into();

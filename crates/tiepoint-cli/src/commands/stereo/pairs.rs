@@ -137,12 +137,16 @@ impl Numbered {
     }
 }
 
-/// The files of each pair for the results whose name or pattern is `given`.
-pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcome<Vec<PathBuf>> {
-    if let Some(numbered) = Numbered::of(Path::new(given))
+/// The file of each pair for the results whose name or pattern is `given`.
+pub(super) fn paths(
+    given: Option<&str>,
+    pairs: &[PairFiles],
+    extension: &str,
+) -> Outcome<Vec<Option<PathBuf>>> {
+    if let Some(numbered) = given.and_then(|given| Numbered::of(Path::new(given)))
         && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
     {
-        return Ok(numbers.into_iter().map(|n| numbered.path(n)).collect());
+        return Ok(numbers.into_iter().map(|n| Some(numbered.path(n))).collect());
     }
     let lefts: Vec<PathBuf> = pairs.iter().map(|p| p.left.clone()).collect();
     output::output_paths(given, &lefts, extension)
@@ -151,13 +155,8 @@ pub(super) fn paths(given: &str, pairs: &[PairFiles], extension: &str) -> Outcom
 /// The file of each pair's disparities: the one in the list, or else the one from --output.
 pub(super) fn outputs(given: Option<&str>, pairs: &[PairFiles]) -> Outcome<Vec<Option<PathBuf>>> {
     let own = || pairs.iter().map(|p| p.output.clone());
-    match given.filter(|_| own().any(|o| o.is_none())) {
-        None => Ok(own().collect()),
-        Some(given) => {
-            let paths = paths(given, pairs, "pfm")?;
-            Ok(own().zip(paths).map(|(own, path)| own.or(Some(path))).collect())
-        }
-    }
+    let given = given.filter(|_| own().any(|o| o.is_none()));
+    Ok(own().zip(paths(given, pairs, "pfm")?).map(|(own, path)| own.or(path)).collect())
 }
 
 #[cfg(test)]
@@ -203,21 +202,16 @@ mod tests {
         let two: Vec<PairFiles> = [("x/a1.png", "y/b1.png"), ("x/a2.png", "y/b2.png")]
             .map(|(l, r)| PairFiles::new(l.as_ref(), r.as_ref()))
             .to_vec();
-        assert_eq!(paths("o/{}.tif", &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(PathBuf::from));
-        assert!(paths("o.tif", &two, "pfm").is_err(), "one file for two");
+        let some = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(paths(Some("o/{}.tif"), &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(some));
+        assert!(paths(Some("o.tif"), &two, "pfm").is_err(), "one file for two");
         let numbered: Vec<PairFiles> =
             two.iter().zip([1, 2]).map(|(p, n)| PairFiles { number: Some(n), ..p.clone() }).collect();
-        assert_eq!(
-            paths("o/%02d.pfm", &numbered, "pfm").unwrap(),
-            ["o/01.pfm", "o/02.pfm"].map(PathBuf::from)
-        );
+        let found = paths(Some("o/%02d.pfm"), &numbered, "pfm").unwrap();
+        assert_eq!(found, ["o/01.pfm", "o/02.pfm"].map(some));
         let own = PairFiles { output: Some("own.pfm".into()), ..two[0].clone() };
         let mixed = outputs(Some("o/"), &[own.clone(), two[1].clone()]).unwrap();
-        assert_eq!(
-            mixed,
-            [Some("own.pfm".into()), Some("o/a2.pfm".into())],
-            "the list's output, otherwise the pattern's"
-        );
-        assert_eq!(outputs(Some("one.pfm"), &[own]).unwrap(), [Some("own.pfm".into())], "the list's");
+        assert_eq!(mixed, ["own.pfm", "o/a2.pfm"].map(some), "the list's output, otherwise the pattern's");
+        assert_eq!(outputs(Some("one.pfm"), &[own]).unwrap(), [some("own.pfm")], "the list's");
     }
 }

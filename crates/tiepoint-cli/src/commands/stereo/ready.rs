@@ -2,8 +2,9 @@
 
 use super::Work;
 use super::pairs::PairFiles;
-use crate::arguments::stereo::Halvings;
-use crate::commands::rectified::{Cameras, FocalSource, Tied, describe_focal, focal_lines};
+use crate::arguments::rectify::CameraArguments;
+use crate::arguments::values::OrAuto;
+use crate::commands::rectified::{FocalSource, Tied, describe_focal, focal_lines};
 use crate::failure::Outcome;
 use crate::input;
 use crate::prefetch::Weight;
@@ -64,7 +65,7 @@ impl Ready {
     /// A rectified pair. It is surveyed if its range has to be found, and if it is the first: when its rows do not
     /// agree, those of the other pairs hardly do.
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
-        let cameras = work.arguments.cameras.cameras();
+        let cameras = &work.arguments.cameras;
         let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
         let mut ready = Self {
             sides,
@@ -99,8 +100,8 @@ impl Ready {
         };
         let mut halvings = 0;
         while match work.arguments.halvings() {
-            Halvings::Times(times) => halvings < times,
-            Halvings::Auto => longest(&sides) > Some(LONGEST),
+            OrAuto::Given(times) => halvings < times,
+            OrAuto::Auto => longest(&sides) > Some(LONGEST),
         } {
             sides = halved(&sides, cpu)?;
             halvings += 1;
@@ -117,8 +118,9 @@ impl Ready {
         let ([a, b], tie) = tie_images(inputs, &options, processor)?;
         let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
         let pairs: Vec<_> = pairs.collect();
-        let given = work.arguments.cameras.cameras();
-        let cameras = Cameras { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
+        let given = work.arguments.cameras;
+        let cameras =
+            CameraArguments { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
         let tied = Tied {
             paths: [&files.left, &files.right],
             sizes: sides.each_ref().map(|side| side.image.size()),
@@ -165,10 +167,10 @@ impl Ready {
     }
 
     /// The same pair, halved to the size that was asked for.
-    pub(super) fn halved(mut self, halvings: Halvings, cpu: &Cpu) -> Outcome<Self> {
+    pub(super) fn halved(mut self, halvings: OrAuto<u32>, cpu: &Cpu) -> Outcome<Self> {
         let times = match halvings {
-            Halvings::Times(times) => times - self.halvings,
-            Halvings::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
+            OrAuto::Given(times) => times - self.halvings,
+            OrAuto::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
         };
         for _ in 0..times {
             self.sides = halved(&self.sides, cpu)?;
@@ -232,7 +234,6 @@ impl Ready {
         focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
     }
 
-    /// As [`about`](Self::about), as JSON.
     pub(super) fn describe(&self) -> Value {
         let (Some(Rectified { rectification, source, exchanged, .. }), Some(pair)) =
             (&self.rectified, &self.calibration)

@@ -256,23 +256,6 @@ fn of_two_scans_at_once_one_is_refused() {
 }
 
 #[test]
-fn photographs_may_be_added() {
-    let folder = Folder::new("collect-added");
-    photographs(&folder);
-    let (away, there) = (folder.at("later.png"), folder.at("images/a.png"));
-    std::fs::rename(&there, &away).unwrap();
-    let verified = || {
-        folder.works("collect images --output all.db --block 2 --device cpu");
-        count(&folder.at("all.db"), VERIFIED)
-    };
-    assert_eq!(verified(), 6, "of four");
-    std::fs::rename(&away, &there).unwrap();
-    assert_eq!(verified(), 10, "of five");
-    let id = count(&folder.at("all.db"), "SELECT image_id FROM images WHERE name = 'a.png'");
-    assert_eq!(id, 1, "in the order of names");
-}
-
-#[test]
 fn pairs_are_chosen_in_several_ways() {
     let folder = Folder::new("collect-pairs");
     photographs(&folder);

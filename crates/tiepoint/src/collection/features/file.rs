@@ -54,7 +54,6 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// SIFT's.
     pub(crate) const SIFT: Self = Self { floats: false, dimension: DIMENSION };
 
     pub(crate) fn of(features: &Features) -> Self {

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 /// Pixels by which a place may be outside the photograph.
 const BEYOND: f32 = 1.0;
 
-/// The features that were given.
 #[derive(Debug)]
 pub(super) struct Given {
     place: PathBuf,

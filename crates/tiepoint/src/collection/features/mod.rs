@@ -232,7 +232,6 @@ impl Collection {
         })
     }
 
-    /// The states of all photographs.
     pub(super) fn states(&self, cpu: &Cpu) -> Result<Vec<State>> {
         cpu.try_map(self.photographs().len(), |i| self.state(i))
     }

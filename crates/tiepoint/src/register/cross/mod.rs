@@ -94,7 +94,6 @@ impl Structure {
         })
     }
 
-    /// The size at which it is searched.
     pub(crate) fn size(&self) -> Size {
         self.intensity.size()
     }
@@ -116,9 +115,6 @@ impl Structure {
 }
 
 /// Ties two pictures by their structure; `None` where it agrees no better than by chance.
-///
-/// # Errors
-/// Those of the estimate for a model of epipolar geometry.
 pub(super) fn tie(
     pictures: [Picture<'_>; 2],
     options: &TieOptions,
@@ -151,7 +147,6 @@ pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -
     found.map(|found| found.matches(REACH[1], processor)).transpose()
 }
 
-/// Two pictures aligned by their structure.
 #[derive(Debug)]
 struct Found {
     agreement: Agreement,

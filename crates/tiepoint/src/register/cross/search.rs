@@ -275,7 +275,6 @@ fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
 /// A similarity: turn and scale as a complex number, and shift.
 type Similarity = [[f64; 2]; 2];
 
-/// A combination that is fitted.
 #[derive(Debug)]
 struct Fit {
     scale: f64,
@@ -298,7 +297,6 @@ impl Fit {
         Self { scale, square: (near * near) as f32, ends, columns, samples: samples(voted, scale) }
     }
 
-    /// The matches on which a similarity agrees.
     fn agreeing(&self, [turn, shift]: Similarity) -> Vec<usize> {
         let (turn, shift) = (turn.map(|v| v as f32), shift.map(|v| v as f32));
         let misses =

@@ -8,11 +8,7 @@ use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 const SIZE: Size = Size { width: 320, height: 256 };
 
 fn scene(seed: u64) -> Scene<u8> {
-    scaled(seed, 1.15)
-}
-
-fn scaled(seed: u64, scale: f64) -> Scene<u8> {
-    sized(seed, scale, SIZE)
+    sized(seed, 1.15, SIZE)
 }
 
 fn sized(seed: u64, scale: f64, size: Size) -> Scene<u8> {
@@ -54,30 +50,27 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
     }
 }
 
-/// The second round of the search, with levels at which the first one does not look.
 #[test]
-fn scales_beyond_the_first_two_levels_are_found() {
+fn unusual_scales_and_sizes_are_registered() {
     let cpu = Cpu::with_threads(2).unwrap();
-    for scale in [0.6, 1.7] {
-        let scene = scaled(5, scale);
+    let (similarity, homography) = (ModelKind::Similarity, ModelKind::Homography);
+    for (scale, size, kind, what) in [
+        (0.6, SIZE, similarity, "a level at which the first round of the search does not look"),
+        (1.7, SIZE, similarity, "another such level"),
+        (
+            1.15,
+            Size::new(312, 264),
+            homography,
+            "half the size is a whole number of the cells that are judged",
+        ),
+    ] {
+        let scene = sized(5, scale, size);
         let seen = Sensor::Inverted.shows(&scene.moving, 9);
-        let found = tied(&scene.reference, &seen, ModelKind::Similarity, &cpu).unwrap();
+        let found = tied(&scene.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("refused: {what}"));
         let model = found.tie.b_from_a.unwrap().homography().unwrap();
-        let error = corner_error(&model, &scene.moving_from_reference, SIZE);
-        assert!(error < 1.5, "a scale of {scale}: the corners are off by {error} px");
+        let error = corner_error(&model, &scene.moving_from_reference, size);
+        assert!(error < 1.5, "{what}: the corners are off by {error} px");
     }
-}
-
-/// Half the size is a whole number of the cells in which agreement is judged.
-#[test]
-fn cells_that_end_at_the_edge_are_judged() {
-    let size = Size::new(312, 264);
-    let scene = sized(5, 1.15, size);
-    let seen = Sensor::Inverted.shows(&scene.moving, 9);
-    let found = tied(&scene.reference, &seen, ModelKind::Homography, &Cpu::with_threads(2).unwrap()).unwrap();
-    let model = found.tie.b_from_a.unwrap().homography().unwrap();
-    let error = corner_error(&model, &scene.moving_from_reference, size);
-    assert!(error < 1.5, "the corners are off by {error} px");
 }
 
 #[test]

@@ -151,7 +151,6 @@ impl Frame {
     }
 }
 
-/// The alignment of patches.
 #[derive(Debug)]
 pub(super) struct Settled {
     /// From A to B on their grid.
