@@ -55,7 +55,7 @@ impl GpuFeatures {
     /// The properties of the keypoints, each in its own memory. The host does not wait.
     ///
     /// # Errors
-    /// [`Error::Memory`] when the device's memory is too small.
+    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub fn columns(&self) -> Result<GpuColumns> {
         let (gpu, n) = (self.gpu(), self.capacity());
         let [xy, scale, angle, response] = [2 * n, n, n, n].map(|len| gpu.buffer::<f32>(len));
@@ -84,8 +84,8 @@ impl GpuFeatures {
     /// time.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when there are more or fewer descriptors than keypoints, [`Error::Memory`] when the device's
-    /// memory is too small.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) when there are more or fewer descriptors than keypoints,
+    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub fn with_descriptors(
         keypoints: &[Keypoint],
         (descriptors, dimension): (GpuDescriptors, usize),
