@@ -28,11 +28,13 @@ impl ReportArguments {
         self.report.is_some()
     }
 
-    /// The name or pattern of pages, in the form of that of other results.
+    /// The name or pattern of pages as text, as other results have it.
     pub(crate) fn pattern(&self) -> Outcome<Option<String>> {
         let text = |path: &PathBuf| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())))
+            text.ok_or_else(|| {
+                Failure::usage(format!("{}: the name is not UTF-8; use another", path.display()))
+            })
         };
         self.report.as_ref().map(text).transpose()
     }

@@ -74,7 +74,10 @@ fn page<'a>(
     let section = Section::new("One on the other")
         .assessed(pair.assess())
         .tile("covered", format!("{:.1} %", 100.0 * laid.covered()));
-    let section = view.into_iter().fold(section, |section, view| section.view(View::Registration(view)));
+    let section = match view {
+        Some(view) => section.view(View::Registration(view)),
+        None => section,
+    };
     let roles = [format!("{moving} (moving)"), format!("{reference} (reference)")];
     let matches = report::matches_view(pair, roles, arguments.pair.detector.detector);
     let matches = report::tiles(Section::new("Matches"), pair, clock)

@@ -3,7 +3,6 @@
 use super::Collection;
 use super::uploaded::Uploaded;
 use super::waiting::MOST;
-use super::workers::lock;
 use crate::device::gpu::{Gpu, compile};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
@@ -13,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
+use tiepoint_gpu::lock;
 
 /// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
 /// the others keep the device busy.

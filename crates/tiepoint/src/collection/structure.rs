@@ -14,7 +14,6 @@ use super::round::Round;
 use super::tile::Outcome;
 use super::verify::Candidate;
 use super::work::Tiles;
-use super::workers::lock;
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use crate::feature::{Features, Keypoint};
@@ -23,6 +22,7 @@ use crate::matching::Match;
 use crate::register::{Modality, Structure, corner_matches};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// The version of what structure computes: of corners, and of their matches.
 pub(super) const VERSION: u32 = 2;

@@ -11,7 +11,6 @@ use super::features::State;
 use super::folder::text_of;
 use super::record::{Kind, fingerprint};
 use super::round::{Round, TileKind, TileStatus};
-use super::workers::lock;
 use super::{Collection, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
@@ -20,6 +19,7 @@ use crate::matching::match_features;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tiepoint_gpu::lock;
 
 /// The version of what this stage computes. When it changes, all photographs are compared again.
 pub(super) const VERSION: u32 = 1;

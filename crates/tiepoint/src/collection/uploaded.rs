@@ -1,12 +1,12 @@
 //! Features of photographs, kept in the memory of a device for later pairs.
 
-use super::workers::lock;
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
 use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// Photographs may take one in this many bytes of a device's free memory.
 const SHARE: u64 = 4;

@@ -1,9 +1,10 @@
 //! The queue of matched pairs that are to be verified. GPUs take hundreds at a time, because they are fast only then.
 //! Threads of the CPU take one at a time, and only while the GPUs are behind.
 
-use super::workers::{Stop, lock};
+use super::workers::Stop;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
+use tiepoint_gpu::lock;
 
 /// The most that a GPU takes at a time. During verification each match takes 60 bytes on the device and some 250 on the
 /// host. With more pairs at a time, the device verifies fewer of them a second (`docs/notebook/collection.md`).

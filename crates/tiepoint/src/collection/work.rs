@@ -5,7 +5,7 @@
 use super::Collection;
 use super::pairs::TilePairs;
 use super::tile::Outcome;
-use super::workers::{Stop, lock, side_by_side};
+use super::workers::{Stop, side_by_side};
 use crate::Result;
 use crate::device::Cpu;
 use crate::feature::Features;
@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use tiepoint_gpu::lock;
 
 /// Reads the features of a photograph.
 pub(super) type Load<'r> = &'r (dyn Fn(usize) -> Result<Arc<Features>> + Sync);

@@ -6,17 +6,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tiepoint_gpu::lock;
 
 /// How often a waiting thread checks whether the work is stopped.
 const CHECK: Duration = Duration::from_millis(50);
-
-/// Locks a mutex, poisoned or not: after a panic in one job, all jobs end soon.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Whether the work is stopped, and why.
 #[derive(Debug, Default)]

@@ -177,8 +177,17 @@ impl Score {
 }
 
 fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
-    let head =
-        "scene, detector, features, matches, inliers, correct within 3 px, position, corner error, time";
+    let head = [
+        "scene",
+        "detector",
+        "features",
+        "matches",
+        "inliers",
+        "correct within 3 px",
+        "position",
+        "corner error",
+        "time",
+    ];
     let row = |s: &Score| {
         vec![
             s.scene.to_owned(),
@@ -192,8 +201,7 @@ fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
             format!("{:.0} ms", s.seconds * 1e3),
         ]
     };
-    let head = head.split(", ").map(str::to_owned).collect();
-    std::iter::once(head).chain(outcomes.iter().map(row)).collect()
+    std::iter::once(head.map(str::to_owned).to_vec()).chain(outcomes.iter().map(row)).collect()
 }
 
 /// The section of the page about scenes drawn by formula: their scores against the truth, and the SIFT matches of one.

@@ -12,7 +12,7 @@ use super::file::{Origin, Readable};
 use super::given::Given;
 use super::{Collection, Sources};
 use crate::collection::pace::Pace;
-use crate::collection::workers::{Job, Stop, for_each_of, lock, side_by_side};
+use crate::collection::workers::{Job, Stop, for_each_of, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
 use crate::feature::sift::Sift;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
@@ -27,6 +27,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tiepoint_gpu::lock;
 
 /// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches fits batches of one length only.
 const BATCH: usize = 8;
