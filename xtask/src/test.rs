@@ -3,6 +3,7 @@
 use crate::prepare::{self, Prepared, Variables};
 use crate::{Result, claims, cluster, data_folder, emulated, opencl, report, succeed, told};
 use fearless_simd::Level;
+use std::env;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::Command;
@@ -127,9 +128,15 @@ pub(crate) fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Re
     run.map_err(|e| format!("{e} ({})", arguments.join(" ")))
 }
 
+/// The seed of random test cases, and its value where the caller sets none: a run of the tests is repeatable.
+const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
+
 fn command(arguments: &[&str], data: &Path, variables: Variables) -> Command {
     let mut cargo = crate::cargo(arguments);
     cargo.envs(variables);
+    if env::var_os(SEED.0).is_none() {
+        cargo.env(SEED.0, SEED.1);
+    }
     if let Ok(data) = data.canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }
