@@ -81,7 +81,7 @@ fn rest(prepared: &Prepared, data: &Path) -> Result<()> {
 
 /// `cargo xtask python` in a process of its own. Its lines are printed together when it has ended.
 fn python_in_a_process(variables: &Variables) -> Result<()> {
-    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    let this = env::current_exe().map_err(|e| e.to_string())?;
     let run = Command::new(this).arg("python").envs(variables.iter().cloned()).output();
     let run = run.map_err(|e| format!("cargo xtask python: {e}"))?;
     let [out, err] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes));
