@@ -70,10 +70,11 @@ impl StereoEvidence {
         for y in 0..size.height {
             found.with_data +=
                 mask.map_or(size.width, |mask| mask.row(y).iter().filter(|m| **m != 0).count());
-            for d in disparity.row(y).iter().filter(|d| d.is_finite()) {
-                found.valid += 1;
-                found.at_end += usize::from(f64::from(*d) > end);
-            }
+            // Sums without branches, which the compiler turns into SIMD.
+            let row = disparity.row(y);
+            found.valid += row.iter().map(|d| usize::from(d.is_finite())).sum::<usize>();
+            let is_at_end = |d: &f32| usize::from(d.is_finite() & (f64::from(*d) > end));
+            found.at_end += row.iter().map(is_at_end).sum::<usize>();
         }
         found
     }

@@ -118,7 +118,7 @@ fn order(header: &Header) -> (Vec<usize>, Layout) {
 pub(super) fn write<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,
-    value: fn(T) -> f32,
+    value: impl Fn(T) -> f32,
 ) -> io::Result<()> {
     let (size, n) = (view.size(), view.channels());
     let names: &[&str] = match n {

@@ -4,6 +4,7 @@
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
     rows::{Decoded, Request, Rows, Source, zeros},
+    write::push_row,
 };
 use crate::files::Fault;
 use crate::numeric::half;
@@ -128,7 +129,7 @@ pub(super) fn write(mut out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
 pub(super) fn write_floats(
     mut out: impl Write,
     view: ImageView<'_, f32>,
-    value: fn(f32) -> f32,
+    value: impl Fn(f32) -> f32,
 ) -> io::Result<()> {
     rows(&mut out, "<f4", view, |v| value(v).to_le_bytes())
 }
@@ -142,8 +143,11 @@ fn rows<T: Pixel, const N: usize>(
     let (Size { width, height }, channels) = (view.size(), view.channels());
     let shape = [height, width, channels];
     out.write_all(&header(kind, if channels == 1 { &shape[..2] } else { &shape }))?;
+    let mut row = Vec::new();
     for y in 0..height {
-        out.write_all(&view.row(y).iter().flat_map(|v| bytes(*v)).collect::<Vec<u8>>())?;
+        row.clear();
+        push_row(view.row(y), &mut row, &bytes);
+        out.write_all(&row)?;
     }
     Ok(())
 }

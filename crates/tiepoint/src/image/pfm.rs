@@ -4,6 +4,7 @@ use super::{
     ImageView, Pixel, Size,
     pnm::Header,
     rows::{Decoded, Request, Rows, Source, zeros},
+    write::push_row,
 };
 use crate::files::Fault;
 use std::io::{self, SeekFrom, Write};
@@ -40,7 +41,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Dec
 pub(super) fn write<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,
-    value: fn(T) -> f32,
+    value: impl Fn(T) -> f32,
 ) -> io::Result<()> {
     let size = view.size();
     let magic = if view.channels() == 3 { "PF" } else { "Pf" };
@@ -48,7 +49,7 @@ pub(super) fn write<T: Pixel>(
     let mut bytes = Vec::new();
     for y in (0..size.height).rev() {
         bytes.clear();
-        bytes.extend(view.row(y).iter().flat_map(|v| value(*v).to_le_bytes()));
+        push_row(view.row(y), &mut bytes, |v| value(v).to_le_bytes());
         out.write_all(&bytes)?;
     }
     Ok(())

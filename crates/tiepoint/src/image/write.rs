@@ -224,12 +224,19 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     })
 }
 
+/// Adds the `bytes` of every number of a row to `out`.
+pub(super) fn push_row<T: Copy, const N: usize>(row: &[T], out: &mut Vec<u8>, bytes: impl Fn(T) -> [u8; N]) {
+    let start = out.len();
+    out.resize(start + row.len() * N, 0);
+    out[start..].as_chunks_mut().0.iter_mut().zip(row).for_each(|(place, v)| *place = bytes(*v));
+}
+
 /// [`write`] for one channel of floats as PFM, TIFF, `.npy` or PNG, for maps with a file convention of their own: files
 /// of floats hold `value` of every float, a PNG its `level` in 16 bits. In place of PNG, standard output gets PFM.
 pub(crate) fn write_values(
     path: &Path,
     view: ImageView<'_, f32>,
-    value: fn(f32) -> f32,
+    value: impl Fn(f32) -> f32 + Sync,
     level: fn(f32) -> u16,
     compression: Compression,
 ) -> Result<()> {

@@ -87,8 +87,8 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression:
     if let Some(d) = rows.flatten().find(outside).filter(|_| format == DisparityFormat::Png) {
         return Err(Error::format(path, unfit(&format!("{d}"))));
     }
-    let value = if format == DisparityFormat::Pfm { infinite } else { missing };
-    image::write_values(path, disparity, value, level, compression)
+    let missing = if format == DisparityFormat::Pfm { f32::INFINITY } else { f32::NAN };
+    image::write_values(path, disparity, or(missing), level, compression)
 }
 
 /// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
@@ -115,7 +115,7 @@ pub fn write_depth(
     let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
     let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
     let outside = scaled.data().iter().filter(unfit).count();
-    image::write_values(path, scaled.view(), missing, rounded, compression)?;
+    image::write_values(path, scaled.view(), or(f32::NAN), rounded, compression)?;
     Ok(outside)
 }
 
@@ -124,12 +124,9 @@ fn rounded(z: f32) -> u16 {
     if (0.5..65_535.5).contains(&z) { u16::from_f32(z) } else { 0 }
 }
 
-fn infinite(d: f32) -> f32 {
-    if d.is_finite() { d } else { f32::INFINITY }
-}
-
-fn missing(d: f32) -> f32 {
-    if d.is_finite() { d } else { f32::NAN }
+/// A number that is not finite becomes `missing`.
+fn or(missing: f32) -> impl Fn(f32) -> f32 {
+    move |d| if d.is_finite() { d } else { missing }
 }
 
 fn level(d: f32) -> u16 {

@@ -216,12 +216,11 @@ impl PairJob<'_> {
         let found = &computed.found;
         let points = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         let size = found.disparity.size();
-        let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
-        let valid = valid as f64 / size.area().max(1) as f64;
         let truth = work.arguments.truth.as_ref().map(|truth| output::fill(truth, &self.pair.left));
         let reading = work.arguments.truth_reading()?;
         let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
         let (warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
+        let valid = evidence.valid as f64 / size.area().max(1) as f64;
         if let Some(truth) = &truth {
             evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
         }

@@ -2,6 +2,7 @@
 
 use super::geo::Georeference;
 use crate::device::Cpu;
+use crate::image::write::push_row;
 use crate::image::{AnyView, Compression, Image, ImageView, Layout, Pixel, no_data};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, Write};
@@ -47,12 +48,8 @@ pub(in crate::image) struct Extra<'a> {
 pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra<'_>) -> io::Result<()> {
     match view {
         AnyView::U8(v) => write_rows(out, *v, 1, extra, |row, bytes| bytes.extend_from_slice(row)),
-        AnyView::U16(v) => {
-            write_rows(out, *v, 1, extra, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
-        }
-        AnyView::F32(v) => {
-            write_rows(out, *v, 3, extra, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
-        }
+        AnyView::U16(v) => write_rows(out, *v, 1, extra, |row, b| push_row(row, b, u16::to_le_bytes)),
+        AnyView::F32(v) => write_rows(out, *v, 3, extra, |row, b| push_row(row, b, f32::to_le_bytes)),
     }
 }
 
@@ -60,12 +57,10 @@ pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra
 pub(in crate::image) fn write_floats(
     out: impl Write,
     view: ImageView<'_, f32>,
-    value: fn(f32) -> f32,
+    value: impl Fn(f32) -> f32 + Sync,
     extra: &Extra<'_>,
 ) -> io::Result<()> {
-    write_rows(out, view, 3, extra, |row, bytes| {
-        bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()));
-    })
+    write_rows(out, view, 3, extra, |row, bytes| push_row(row, bytes, |v| value(v).to_le_bytes()))
 }
 
 /// Writes the mask of an image as GDAL keeps it in a file of its own: one mask for all bands.
