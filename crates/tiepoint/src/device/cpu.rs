@@ -240,16 +240,23 @@ impl Cpu {
 
     /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
     ///
-    /// The threads take runs of neighbouring chunks from the front, and shorter and shorter ones, so that they finish
-    /// at about the same time. Rayon's own splitting would be compiled for each `f`, with `f` inlined several times;
-    /// here its part is the same for all.
+    /// Every thread has its own part of the chunks, the same in call after call, so that it finds in its cache what it
+    /// wrote before; when it has done that, it helps the others from the ends of theirs. It takes a quarter of what is left
+    /// at a time, so that all finish at about the same time. Rayon's own splitting would be compiled for each `f`, with
+    /// `f` inlined several times; here its part is the same for all.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
-        let workers = self.threads().min(data.len().div_ceil(len)).max(1);
-        let left = Mutex::new(Chunks { first: 0, data });
-        self.on_threads(workers, &|| {
-            while let Some((first, chunks)) = Chunks::take(&left, len, workers) {
-                chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
+        let count = data.len().div_ceil(len);
+        let workers = self.threads().min(count).max(1);
+        let each = count.div_ceil(workers).max(1);
+        let parts = data.chunks_mut(each * len).zip((0..).step_by(each));
+        let parts: Vec<_> = parts.map(|(data, first)| Mutex::new(Chunks { first, data })).collect();
+        self.on_threads(workers, &|own| {
+            for helped in 0..parts.len() {
+                let part = &parts[(own + helped) % parts.len()];
+                while let Some((first, chunks)) = Chunks::take(part, len, workers, helped > 0) {
+                    chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
+                }
             }
         });
     }
@@ -271,14 +278,16 @@ impl Cpu {
         if cancelled.into_inner() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {
+    /// Calls `work` on threads of the pool, with the number of the thread.
+    fn on_threads(&self, workers: usize, work: &(dyn Fn(usize) + Sync)) {
         match &self.pool {
             Some(pool) if workers > 1 => {
                 install(pool, &mut || {
-                    (0..workers).into_par_iter().with_max_len(1).for_each(|_| work());
+                    let numbered = |_| work(rayon::current_thread_index().unwrap_or(0));
+                    (0..workers).into_par_iter().with_max_len(1).for_each(numbered);
                 });
             }
-            _ => work(),
+            _ => work(0),
         }
     }
 }
@@ -294,15 +303,20 @@ struct Chunks<'d, T> {
 }
 
 impl<'d, T> Chunks<'d, T> {
-    /// The number of the next chunk, and the run of chunks that the calling thread takes.
-    fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
-        let mut left = lock(left);
-        let chunks = left.data.len().div_ceil(len);
-        let count = if workers == 1 { chunks } else { chunks.div_ceil(4 * workers) };
-        let end = count.saturating_mul(len).min(left.data.len());
-        let taken = left.data.split_off_mut(..end).filter(|taken| !taken.is_empty())?;
-        let first = left.first;
-        left.first += count;
-        Some((first, taken))
+    /// Takes a run of neighbouring chunks, from the end or from the front. Returns it with the number of its first chunk.
+    fn take(part: &Mutex<Self>, len: usize, workers: usize, from_end: bool) -> Option<(usize, &'d mut [T])> {
+        let mut part = lock(part);
+        let chunks = part.data.len().div_ceil(len);
+        let count = if workers == 1 { chunks } else { chunks.div_ceil(4) };
+        let (first, taken) = if from_end {
+            let before = chunks - count;
+            (part.first + before, part.data.split_off_mut(before * len..))
+        } else {
+            let first = part.first;
+            part.first += count;
+            let end = (count * len).min(part.data.len());
+            (first, part.data.split_off_mut(..end))
+        };
+        taken.filter(|taken| !taken.is_empty()).map(|taken| (first, taken))
     }
 }
