@@ -77,6 +77,9 @@ fn find_in_vector<S: Simd>(
     found: &mut Vec<Candidate>,
 ) {
     let limit = S::f32s::splat(simd, threshold);
+    // The pixels that are extrema, a bit each. They are added to `found` after the loop: a call within it would spill
+    // vectors to the stack in every round, where half of all starts of the process make them cross cache lines.
+    let (mut extrema, mut any) = ([0; MOST_LEVELS], 0);
     let (mut below, mut own) = (dog(simd, under, x, (0, 1, 1)), dog(simd, under, x, (1, 1, 1)));
     for layer in 1..under.len() - 2 {
         let above = dog(simd, under, x, (layer + 1, 1, 1));
@@ -99,7 +102,13 @@ fn find_in_vector<S: Simd>(
                 best = best & p.before((0, r, c)) & p.after((2, r, c));
             }
         }
-        let mut bits = best.to_bitmask();
+        extrema[layer] = best.to_bitmask();
+        any |= extrema[layer];
+    }
+    if any == 0 {
+        return;
+    }
+    for (layer, mut bits) in extrema.into_iter().enumerate() {
         while bits != 0 {
             let at = x + bits.trailing_zeros() as usize;
             if columns.contains(&at) {
