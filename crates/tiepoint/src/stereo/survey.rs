@@ -22,14 +22,14 @@ use crate::{Error, Result};
 /// The greatest longer side of the pictures that are searched.
 const LONGEST: usize = 1000;
 
-/// This many tie points are enough.
-const ENOUGH: usize = 100;
+/// This many tie points are enough to tell the range of disparities.
+pub const ENOUGH: usize = 100;
 
 /// The greatest difference of rows of a tie point in a rectified pair, in pixels of the reduced pictures.
 const NEAR: f64 = 1.0;
 
-/// Nothing is concluded from fewer tie points than this.
-const FEWEST: usize = 20;
+/// Nothing is concluded from fewer tie points than this, which are enough to tell whether rows agree.
+pub const FEWEST: usize = 20;
 
 /// The share of the range of tie points by which the search is extended towards nearer things, which are often smooth
 /// and have no tie points.
@@ -79,11 +79,12 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
-/// Surveys a pair of pictures of one size.
+/// Surveys a pair of pictures of one size. A small picture with fewer than `enough` tie points is searched once more, in
+/// its doubled form, which has more and takes several times as long.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.
-pub fn survey(pair: &[Side; 2], cpu: &Cpu) -> Result<Survey> {
+pub fn survey(pair: &[Side; 2], enough: usize, cpu: &Cpu) -> Result<Survey> {
     let _stage = cpu.stage("survey");
     let sizes = pair.each_ref().map(|side| side.image.size());
     if sizes[0] != sizes[1] {
@@ -102,8 +103,7 @@ pub fn survey(pair: &[Side; 2], cpu: &Cpu) -> Result<Survey> {
     let sides = [reduced(&pair[0])?, reduced(&pair[1])?];
     let factor = f64::from(1_u32 << halvings);
     let found = survey_with(&sides, factor, 0, cpu)?;
-    // A small picture may need the features of its doubled form.
-    match found.ties < ENOUGH && halvings == 0 {
+    match found.ties < enough && halvings == 0 {
         true => survey_with(&sides, factor, -1, cpu),
         false => Ok(found),
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn surveyed(left: &Image<u8>, right: &Image<u8>, cpu: &Cpu) -> Result<Survey> {
-        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), cpu)
+        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), ENOUGH, cpu)
     }
 
     /// The picture with its rows tilted about its middle and moved down.

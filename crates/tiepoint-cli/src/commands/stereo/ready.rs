@@ -18,7 +18,7 @@ use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask};
 use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, tie_images};
 use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
-use tiepoint::stereo::survey::{Survey, survey, to_search};
+use tiepoint::stereo::survey::{ENOUGH, FEWEST, Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
 
 /// Width of the border around pixels without data in which nothing is matched, because the windows of matching costs
@@ -77,7 +77,7 @@ impl Ready {
             follows_size: work.measured || work.arguments.disparities.is_none(),
         };
         if work.measured || is_first {
-            let found = survey(&ready.sides, cpu)?;
+            let found = survey(&ready.sides, if work.measured { ENOUGH } else { FEWEST }, cpu)?;
             ready.survey = Some(found);
             if let Some(search) = found.search(work.least()).filter(|_| work.measured) {
                 (ready.options.min_disparity, ready.options.disparities) = search;
@@ -206,12 +206,13 @@ impl Ready {
         }
     }
 
-    /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here.
-    pub(super) fn survey_at_size(&self, cpu: &Cpu) -> Outcome<Option<Survey>> {
+    /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here. One of fewer
+    /// than `enough` tie points is done once more to find [`ENOUGH`].
+    pub(super) fn survey_at_size(&self, enough: usize, cpu: &Cpu) -> Outcome<Option<Survey>> {
         match (&self.rectified, self.survey) {
             (Some(_), _) => Ok(None),
-            (None, Some(found)) if self.halvings == 0 => Ok(Some(found)),
-            (None, _) => Ok(Some(survey(&self.sides, cpu)?)),
+            (None, Some(found)) if self.halvings == 0 && found.ties >= enough => Ok(Some(found)),
+            (None, _) => Ok(Some(survey(&self.sides, ENOUGH, cpu)?)),
         }
     }
 

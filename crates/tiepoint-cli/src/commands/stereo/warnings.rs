@@ -6,7 +6,7 @@ use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
-use tiepoint::stereo::survey::Survey;
+use tiepoint::stereo::survey::{ENOUGH, Survey};
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
@@ -23,8 +23,13 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let missing = share < VALID[0] && with_data > 0;
     let many_at_end = evidence.at_end_share() > AT_END[0] && count < 4096;
     let measured = work.measured;
-    let is_doubtful = ready.survey.is_some() || (work.is_judged() && (missing || many_at_end));
-    let survey = if is_doubtful { ready.survey_at_size(cpu)? } else { None };
+    let is_doubtful = work.is_judged() && (missing || many_at_end);
+    // If the range is not to be measured, the survey before the search may have few tie points.
+    let enough = if is_doubtful && !measured { ENOUGH } else { 0 };
+    let survey = match is_doubtful || ready.survey.is_some() {
+        true => ready.survey_at_size(enough, cpu)?,
+        false => None,
+    };
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);
     if let Some(px) = rows {
         warnings.push(format!(
