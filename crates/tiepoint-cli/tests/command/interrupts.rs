@@ -69,7 +69,9 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
         }
         // There is no message if the signal came before or after the work. LLVM within PoCL handles the signal too and
         // removes the file that clang is writing; clang then reports an error.
-        let lines: Vec<&str> = stderr.lines().filter(|&line| line != "1 error generated.").collect();
+        // On a busy machine `collect` foresees work of more than a minute, and says so.
+        let expected = |line: &str| line == "1 error generated." || line.starts_with("tiepoint: about ");
+        let lines: Vec<&str> = stderr.lines().filter(|line| !expected(line)).collect();
         assert!(lines.len() <= 1, "{line}: {stderr}");
         for message in lines {
             assert!(message.starts_with("tiepoint: interrupted; "), "{line}: {message}");
