@@ -17,7 +17,7 @@ use tiepoint::device::Processor;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyCow, AnyView, Image, Mask};
 use tiepoint::stereo::halving::Side;
-use tiepoint::stereo::survey::{ENOUGH, survey};
+use tiepoint::stereo::survey::survey;
 use tiepoint::stereo::{GpuStereoResult, INVALID, Masks, Reason, StereoOptions, StereoResult, cloud};
 
 #[pyclass(frozen, module = "tiepoint._core")]
@@ -329,7 +329,8 @@ pub(crate) fn assess_disparities<'py>(
         };
         let sides = [side(&left, &mask_left)?, side(&right, &mask_right)?];
         let evidence = StereoEvidence::of(map, sides[0].mask.as_ref().map(Image::view), least, count);
-        let evidence = evidence.with_survey(&survey(&sides, ENOUGH, &processor.cpu)?);
+        let surveyed = survey(&sides, evidence.enough_ties(), &processor.cpu)?;
+        let evidence = evidence.with_survey(&surveyed);
         let evidence = match truth {
             Some(truth) => evidence.with_truth(map, truth)?,
             None => evidence,

@@ -8,7 +8,7 @@
 use super::{Assessment, Reason, Verdict, percent};
 use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
 use crate::image::ImageView;
-use crate::stereo::survey::{STEP, Survey};
+use crate::stereo::survey::{ENOUGH, FEWEST, STEP, Survey};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -91,6 +91,12 @@ impl StereoEvidence {
             first + (*count as i64) - STEP as i64 > last + last / 8 || first < least - 2
         });
         Self { rows, wanted, ..self }
+    }
+
+    /// How many tie points a survey needs: more if the range is in doubt than to tell whether rows agree.
+    pub fn enough_ties(&self) -> usize {
+        let missing = self.valid_share() < VALID[0] && self.with_data > 0;
+        if missing || self.at_end_share() > AT_END[0] { ENOUGH } else { FEWEST }
     }
 
     /// Which disparities to search, if the range was too short.

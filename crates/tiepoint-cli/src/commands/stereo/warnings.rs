@@ -6,7 +6,7 @@ use tiepoint::assess::{AT_END, StereoEvidence, VALID};
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
-use tiepoint::stereo::survey::{ENOUGH, Survey};
+use tiepoint::stereo::survey::Survey;
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
@@ -25,7 +25,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let measured = work.measured;
     let is_doubtful = work.is_judged() && (missing || many_at_end);
     // If the range is not to be measured, the survey before the search may have few tie points.
-    let enough = if is_doubtful && !measured { ENOUGH } else { 0 };
+    let enough = if measured { 0 } else { evidence.enough_ties() };
     let survey = match is_doubtful || ready.survey.is_some() {
         true => ready.survey_at_size(enough, cpu)?,
         false => None,
