@@ -95,8 +95,17 @@ impl StereoEvidence {
 
     /// How many tie points a survey needs: more if the range is in doubt than to tell whether rows agree.
     pub fn enough_ties(&self) -> usize {
-        let missing = self.valid_share() < VALID[0] && self.with_data > 0;
-        if missing || self.at_end_share() > AT_END[0] { ENOUGH } else { FEWEST }
+        if self.lacks_many() || self.ends_early() { ENOUGH } else { FEWEST }
+    }
+
+    /// Whether so many pixels with data have no disparity that the map is doubtful.
+    pub fn lacks_many(&self) -> bool {
+        self.valid_share() < VALID[0] && self.with_data > 0
+    }
+
+    /// Whether so many disparities lie at the end of the range that the map is doubtful.
+    pub fn ends_early(&self) -> bool {
+        self.at_end_share() > AT_END[0]
     }
 
     /// Which disparities to search, if the range was too short.

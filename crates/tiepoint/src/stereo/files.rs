@@ -88,7 +88,7 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression:
         return Err(Error::format(path, unfit(&format!("{d}"))));
     }
     let missing = if format == DisparityFormat::Pfm { f32::INFINITY } else { f32::NAN };
-    image::write_values(path, disparity, or(missing), level, compression)
+    image::write_values(path, disparity, finite_or(missing), level, compression)
 }
 
 /// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
@@ -115,7 +115,7 @@ pub fn write_depth(
     let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
     let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
     let outside = scaled.data().iter().filter(unfit).count();
-    image::write_values(path, scaled.view(), or(f32::NAN), rounded, compression)?;
+    image::write_values(path, scaled.view(), finite_or(f32::NAN), rounded, compression)?;
     Ok(outside)
 }
 
@@ -125,7 +125,7 @@ fn rounded(z: f32) -> u16 {
 }
 
 /// A number that is not finite becomes `missing`.
-fn or(missing: f32) -> impl Fn(f32) -> f32 {
+fn finite_or(missing: f32) -> impl Fn(f32) -> f32 {
     move |d| if d.is_finite() { d } else { missing }
 }
 

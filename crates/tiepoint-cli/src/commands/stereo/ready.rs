@@ -207,11 +207,13 @@ impl Ready {
     }
 
     /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here. One of fewer
-    /// than `enough` tie points is done once more to find [`ENOUGH`].
+    /// than `enough` tie points is done once more to find [`ENOUGH`], unless it had so few that it did that already.
     pub(super) fn survey_at_size(&self, enough: usize, cpu: &Cpu) -> Outcome<Option<Survey>> {
         match (&self.rectified, self.survey) {
             (Some(_), _) => Ok(None),
-            (None, Some(found)) if self.halvings == 0 && found.ties >= enough => Ok(Some(found)),
+            (None, Some(found)) if self.halvings == 0 && !(FEWEST..enough).contains(&found.ties) => {
+                Ok(Some(found))
+            }
             (None, _) => Ok(Some(survey(&self.sides, ENOUGH, cpu)?)),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Computed, Work};
 use crate::failure::Outcome;
-use tiepoint::assess::{AT_END, StereoEvidence, VALID};
+use tiepoint::assess::{StereoEvidence, VALID};
 use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
@@ -20,8 +20,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let mask = ready.sides[0].mask.as_ref();
     let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
-    let missing = share < VALID[0] && with_data > 0;
-    let many_at_end = evidence.at_end_share() > AT_END[0] && count < 4096;
+    let (missing, many_at_end) = (evidence.lacks_many(), evidence.ends_early() && count < 4096);
     let measured = work.measured;
     let is_doubtful = work.is_judged() && (missing || many_at_end);
     // If the range is not to be measured, the survey before the search may have few tie points.
