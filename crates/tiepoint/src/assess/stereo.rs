@@ -2,13 +2,16 @@
 //!
 //! - **Valid pixels**, as a share of those with data: if most were refused, many of the others agree by chance.
 //! - **The end of the range**: objects that are nearer than the range get a disparity there.
-//! - **Rows**: their difference by tie points of both pictures ([`Survey`]).
+//! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
 //! - **Truth**, where it is known.
 
 use super::{Assessment, Reason, Verdict, percent};
+use crate::device::Cpu;
 use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
 use crate::image::ImageView;
-use crate::stereo::survey::{ENOUGH, FEWEST, STEP, Survey};
+use crate::stereo::halving::Side;
+use crate::stereo::rows::agreeing_rows;
+use crate::stereo::survey::{STEP, Survey};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -44,8 +47,7 @@ pub struct StereoEvidence {
     pub wanted: Option<(i32, usize)>,
     /// Why pixels have no disparity, where that is known.
     pub cause: Option<String>,
-    /// The median difference of the rows of tie points, in multiples of the tolerance for rectified pairs; none if
-    /// there are too few.
+    /// The median difference of rows, in multiples of the tolerance for rectified pairs; none if it is not known.
     pub rows: Option<f64>,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
     pub bad: Option<f64>,
@@ -93,9 +95,17 @@ impl StereoEvidence {
         Self { rows, wanted, ..self }
     }
 
-    /// How many tie points a survey needs: more if the range is in doubt than to tell whether rows agree.
-    pub fn enough_ties(&self) -> usize {
-        if self.lacks_many() || self.ends_early() { ENOUGH } else { FEWEST }
+    /// Adds the difference of rows if the map shows that they agree. If it does not, or is doubtful, tie points are needed
+    /// ([`with_survey`](Self::with_survey)).
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
+    pub fn with_agreeing_rows(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
+        let rows = match self.lacks_many() || self.ends_early() {
+            true => None,
+            false => agreeing_rows(pair, map, cpu)?,
+        };
+        Ok(Self { rows, ..self })
     }
 
     /// Whether so many pixels with data have no disparity that the map is doubtful.
@@ -168,10 +178,7 @@ impl StereoEvidence {
                 value: rows,
                 expected: "1 or less".into(),
                 verdict: if rows > ROWS[0] { Verdict::above(rows, ROWS) } else { Verdict::Good },
-                text: format!(
-                    "the row error of tie points is {} of what a rectified pair may have",
-                    percent(rows)
-                ),
+                text: format!("the row error is {} of what a rectified pair may have", percent(rows)),
                 next: Some(
                     "`tiepoint stereo --rectify`, or `tiepoint rectify` first, makes them agree".into(),
                 ),

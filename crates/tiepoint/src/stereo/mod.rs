@@ -53,6 +53,7 @@ pub(crate) mod pair;
 mod penalties;
 mod reason;
 pub(crate) mod refinement;
+pub(crate) mod rows;
 pub mod speckle;
 mod stream;
 mod subpixel;

@@ -1,5 +1,4 @@
-//! A survey of a pair by a few hundred tie points, before disparities are searched: whether its rows agree, and which
-//! disparities it has.
+//! A survey of a pair by a few hundred tie points: whether its rows agree, and which disparities it has.
 //!
 //! Both pictures are halved until their longer side is at most [`LONGEST`], and their SIFT features are matched. If
 //! half of the matches lie in nearly the same row, the pair is rectified, and these are its tie points. Otherwise the
@@ -79,12 +78,12 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
-/// Surveys a pair of pictures of one size. A small picture with fewer than `enough` tie points is searched once more, in
+/// Surveys a pair of pictures of one size. A small picture with fewer than [`ENOUGH`] tie points is searched once more, in
 /// its doubled form, which has more and takes several times as long.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.
-pub fn survey(pair: &[Side; 2], enough: usize, cpu: &Cpu) -> Result<Survey> {
+pub fn survey(pair: &[Side; 2], cpu: &Cpu) -> Result<Survey> {
     let _stage = cpu.stage("survey");
     let sizes = pair.each_ref().map(|side| side.image.size());
     if sizes[0] != sizes[1] {
@@ -103,7 +102,7 @@ pub fn survey(pair: &[Side; 2], enough: usize, cpu: &Cpu) -> Result<Survey> {
     let sides = [reduced(&pair[0])?, reduced(&pair[1])?];
     let factor = f64::from(1_u32 << halvings);
     let found = survey_with(&sides, factor, 0, cpu)?;
-    match found.ties < enough && halvings == 0 {
+    match found.ties < ENOUGH && halvings == 0 {
         true => survey_with(&sides, factor, -1, cpu),
         false => Ok(found),
     }
@@ -168,7 +167,7 @@ mod tests {
     }
 
     fn surveyed(left: &Image<u8>, right: &Image<u8>, cpu: &Cpu) -> Result<Survey> {
-        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), ENOUGH, cpu)
+        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), cpu)
     }
 
     /// The picture with its rows tilted about its middle and moved down.

@@ -200,7 +200,7 @@ impl PairJob<'_> {
         let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
             let ready = match arguments.rectify {
                 true => Ready::rectified(sides, self.pair, work, cpu)?,
-                false => Ready::of(sides, work, self.number == 1 && work.is_judged(), cpu)?,
+                false => Ready::of(sides, work, cpu)?,
             };
             ready.halved(arguments.halvings(), cpu)
         });

@@ -18,7 +18,7 @@ use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask};
 use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, tie_images};
 use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
-use tiepoint::stereo::survey::{ENOUGH, FEWEST, Survey, survey, to_search};
+use tiepoint::stereo::survey::{Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
 
 /// Width of the border around pixels without data in which nothing is matched, because the windows of matching costs
@@ -62,9 +62,8 @@ impl Weight for Ready {
 }
 
 impl Ready {
-    /// A rectified pair. It is surveyed if its range has to be found, and if it is the first: when its rows do not
-    /// agree, those of the other pairs hardly do.
-    pub(super) fn of(sides: [Side; 2], work: &Work<'_>, is_first: bool, cpu: &Cpu) -> Outcome<Self> {
+    /// A rectified pair, surveyed if its range has to be found.
+    pub(super) fn of(sides: [Side; 2], work: &Work<'_>, cpu: &Cpu) -> Outcome<Self> {
         let cameras = &work.arguments.cameras;
         let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
         let mut ready = Self {
@@ -76,10 +75,10 @@ impl Ready {
             halvings: 0,
             follows_size: work.measured || work.arguments.disparities.is_none(),
         };
-        if work.measured || is_first {
-            let found = survey(&ready.sides, if work.measured { ENOUGH } else { FEWEST }, cpu)?;
+        if work.measured {
+            let found = survey(&ready.sides, cpu)?;
             ready.survey = Some(found);
-            if let Some(search) = found.search(work.least()).filter(|_| work.measured) {
+            if let Some(search) = found.search(work.least()) {
                 (ready.options.min_disparity, ready.options.disparities) = search;
             }
         }
@@ -206,15 +205,12 @@ impl Ready {
         }
     }
 
-    /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here. One of fewer
-    /// than `enough` tie points is done once more to find [`ENOUGH`], unless it had so few that it did that already.
-    pub(super) fn survey_at_size(&self, enough: usize, cpu: &Cpu) -> Outcome<Option<Survey>> {
+    /// The survey of the pair at the size at which it is searched; `None` for a pair that was rectified here.
+    pub(super) fn survey_at_size(&self, cpu: &Cpu) -> Outcome<Option<Survey>> {
         match (&self.rectified, self.survey) {
             (Some(_), _) => Ok(None),
-            (None, Some(found)) if self.halvings == 0 && !(FEWEST..enough).contains(&found.ties) => {
-                Ok(Some(found))
-            }
-            (None, _) => Ok(Some(survey(&self.sides, ENOUGH, cpu)?)),
+            (None, Some(found)) if self.halvings == 0 => Ok(Some(found)),
+            (None, _) => Ok(Some(survey(&self.sides, cpu)?)),
         }
     }
 

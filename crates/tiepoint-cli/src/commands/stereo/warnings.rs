@@ -12,7 +12,7 @@ use tiepoint::stereo::survey::Survey;
 const FEW_FEATURES: usize = 100;
 
 /// The warnings about a result, and its figures. Tie points tell whether rows and range are right. They are searched
-/// only if too many pixels are missing or at the end of the range; if they were found before, they are always used.
+/// only if the result does not show it; if they were found before, they are always used.
 pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
@@ -22,11 +22,12 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
     let (missing, many_at_end) = (evidence.lacks_many(), evidence.ends_early() && count < 4096);
     let measured = work.measured;
-    let is_doubtful = work.is_judged() && (missing || many_at_end);
-    // If the range is not to be measured, the survey before the search may have few tie points.
-    let enough = if measured { 0 } else { evidence.enough_ties() };
-    let survey = match is_doubtful || ready.survey.is_some() {
-        true => ready.survey_at_size(enough, cpu)?,
+    let has_survey = ready.survey.is_some();
+    if work.is_judged() && !has_survey {
+        evidence = evidence.with_agreeing_rows(&ready.sides, found.disparity.view(), cpu)?;
+    }
+    let survey = match has_survey || work.is_judged() && evidence.rows.is_none() {
+        true => ready.survey_at_size(cpu)?,
         false => None,
     };
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);

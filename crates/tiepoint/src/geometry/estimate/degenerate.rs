@@ -235,7 +235,7 @@ impl Judge<'_> {
     /// The places of only a part of the inliers, if there are very many of them and counting all could not change the
     /// answer; otherwise `None`.
     fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<Places> {
-        const MANY: usize = 16_384;
+        const MANY: usize = 4096;
         const PART: usize = 2048;
         if inliers.len() < MANY {
             return None;

@@ -22,11 +22,13 @@ use crate::geometry::matrix::flat;
 use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
-/// For the last fit: the number of deviations beyond which inliers do not count; the number of steps; the ratio of
-/// the squared deviations that the nearest half and the nearest quarter give, below which errors are spread evenly;
-/// and the share of the squared threshold below which a deviation is mere rounding.
+/// For the last fit: the number of deviations beyond which inliers do not count; the most steps, and the share of the loss
+/// by which a step must change it for another step to follow; the ratio of the squared deviations that the nearest half and
+/// the nearest quarter give, below which errors are spread evenly; and the share of the squared threshold below which a
+/// deviation is mere rounding.
 const WIDE: f64 = 4.2;
 const WEIGHTED: usize = 10;
+const STEADY: f64 = 1e-5;
 const EVEN: f64 = 0.9;
 const EXACT: f64 = 1e-9;
 
@@ -110,10 +112,18 @@ impl Judge<'_> {
         if wider < EVEN * deviation || deviation < EXACT * self.limit {
             return fit;
         }
+        let mut last = f64::INFINITY;
         for _ in 0..WEIGHTED {
-            let (_, normal) = self.system(&fit, WIDE * WIDE * deviation, Weights::Biweight);
+            let (loss, normal) = self.system(&fit, WIDE * WIDE * deviation, Weights::Biweight);
             let Some(next) = normal.step(self.kind, &fit, self.rays.as_ref(), 0.0) else { break };
+            if std::env::var_os("TP_DBG").is_some() {
+                eprintln!("{} {loss:e} {:e}", self.points.len(), (last - loss) / loss);
+            }
             fit = next;
+            if (last - loss).abs() <= STEADY * loss {
+                break;
+            }
+            last = loss;
         }
         self.counted(fit)
     }

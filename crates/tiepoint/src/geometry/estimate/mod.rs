@@ -304,10 +304,11 @@ impl<'p> Problem<'p> {
     /// Settles the model, first by the matches that judge samples, then by all; checks that the inliers determine it;
     /// and converts it to pixels.
     fn finish(&self, [all, judge]: [&Judge<'_>; 2], best: Fit, iterations: usize) -> Result<Estimate> {
-        let mut best = judge.settle_by_deviation(best);
-        if self.options.precision == Precision::Settled && all.points.len() > judge.points.len() {
-            best = all.settle_by_deviation(best);
-        }
+        let is_last = self.options.precision == Precision::Guiding || all.points.len() == judge.points.len();
+        let best = match is_last {
+            true => judge.settle_by_deviation(best),
+            false => all.settle_by_deviation(judge.settle(best)),
+        };
         self.cpu.check()?;
         let inliers = all.inliers(&best.model);
         degenerate::check(all, judge, self.options.false_alarms, &best.model, &inliers)?;

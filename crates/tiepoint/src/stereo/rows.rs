@@ -1,0 +1,153 @@
+//! Whether the rows of a pair agree, told by its disparities: how many rows lie between a pixel and the place in the right
+//! picture that looks most like it, near where its disparity leads.
+//!
+//! On a grid of some [`SAMPLES`] pixels with a disparity, a patch of the left picture is compared with patches of the
+//! right one, up to [`REACH`] rows higher and lower, by the sum of squared differences less that of their means; a
+//! parabola through the least sum and its neighbours gives parts of a row. Patches whose sums hardly depend on the row
+//! tell nothing. This takes much less time than to find tie points ([`survey`](super::survey)), but it can only confirm that
+//! rows agree: if they do not, few disparities are right.
+
+use super::halving::Side;
+use crate::device::Cpu;
+use crate::image::{ImageView, Pixel, grey};
+use crate::{Error, Result, by_pixel};
+use std::array::from_fn;
+
+/// The number of pixels compared, about.
+const SAMPLES: usize = 2048;
+
+/// The half width and half height of a patch.
+const HALF: [usize; 2] = [4, 3];
+
+/// The greatest difference of rows that is looked for, and the number of differences.
+const REACH: usize = 2;
+const ROWS: usize = 2 * REACH + 1;
+
+/// The greatest share of the greatest sum of a patch that its least sum may have.
+const DISTINCT: f32 = 0.25;
+
+/// Rows agree if this many patches tell so, and their median difference is at most this, in pixels.
+const FEWEST: usize = 200;
+const MOST_PX: f32 = 0.5;
+
+/// The median difference of rows, in pixels, if enough pixels show that it is half a pixel or less. `None` if they do not;
+/// then tie points may tell.
+///
+/// # Errors
+/// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
+pub(crate) fn agreeing_rows(
+    pair: &[Side; 2],
+    disparity: ImageView<'_, f32>,
+    cpu: &Cpu,
+) -> Result<Option<f64>> {
+    let size = disparity.size();
+    if let Some(side) = pair.iter().find(|side| side.image.size() != size) {
+        return Err(Error::Mismatch(format!("an image is {}, the disparity map {size}", side.image.size())));
+    }
+    let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
+    let mut told = by_pixel!((left.view(), right.view()), (left, right) => Ok(differences([left, right], disparity, cpu)))?;
+    let middle = told.len() / 2;
+    if told.len() < FEWEST {
+        return Ok(None);
+    }
+    let median = *told.select_nth_unstable_by(middle, f32::total_cmp).1;
+    Ok((median <= MOST_PX).then_some(f64::from(median)))
+}
+
+/// How many rows apart the pixels of the grid and their places in the right picture are, where patches tell it.
+fn differences<T: Pixel>(pair: [ImageView<'_, T>; 2], disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<f32> {
+    let size = disparity.size();
+    let border = HALF[1] + REACH;
+    let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
+    let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
+    let of_row = |i: usize| {
+        let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step);
+        let told = places.filter_map(|x| difference(pair, [x, rows[i]], disparity.row(rows[i])[x]));
+        told.collect::<Vec<_>>()
+    };
+    cpu.map(rows.len(), of_row).concat()
+}
+
+/// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
+fn difference<T: Pixel>([left, right]: [ImageView<'_, T>; 2], [x, y]: [usize; 2], d: f32) -> Option<f32> {
+    let first = (x - HALF[0]) as f32 - d;
+    // A patch in the right picture has one column more, between which it is interpolated.
+    if !(first >= 0.0 && first + ((2 * HALF[0] + 1) as f32) < right.size().width as f32) {
+        return None;
+    }
+    let (column, part) = (first as usize, first.fract());
+    let sums: [f32; ROWS] = from_fn(|k| {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for row in y - HALF[1]..=y + HALF[1] {
+            let a = &left.row(row)[x - HALF[0]..=x + HALF[0]];
+            let b = &right.row(row + k - REACH)[column..=column + a.len()];
+            for (a, b) in a.iter().zip(b.windows(2)) {
+                let [b, next] = [b[0].to_f32(), b[1].to_f32()];
+                let apart = a.to_f32() - (b + part * (next - b));
+                (sum, squares) = (sum + apart, squares + apart * apart);
+            }
+        }
+        squares - sum * sum / ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32
+    });
+    let least = (0..ROWS).min_by(|&a, &b| sums[a].total_cmp(&sums[b]))?;
+    // Written so that NaN tells nothing.
+    if !sums.iter().any(|sum| sums[least] < DISTINCT * sum) {
+        return None;
+    }
+    let Some([above, at, below]) = least.checked_sub(1).and_then(|first| sums.get(first..first + 3)) else {
+        return Some(REACH as f32);
+    };
+    let off = 0.5 * (above - below) / (above - 2.0 * at + below);
+    Some((least as f32 + off - REACH as f32).abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{AnyImage, Image, Size};
+    use crate::synth::{StereoScene, StereoSceneOptions};
+
+    #[test]
+    fn rows_are_confirmed_by_half_a_pixel() {
+        let options =
+            StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
+        let pair =
+            StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential());
+        let (size, map) = (pair.left.size(), pair.truth_left.view());
+        let found = |right: AnyImage, threads| {
+            let sides = [pair.left.clone().into(), right].map(|image| Side { image, mask: None });
+            agreeing_rows(&sides, map, &Cpu::with_threads(threads).unwrap()).unwrap()
+        };
+        // Moved down by parts of a row.
+        let moved = |down: f32| {
+            Image::from_fn(size, |x, y| {
+                let at = |y: usize| f32::from(pair.right.row(y.min(size.height - 1))[x]);
+                let (row, part) = (y + down as usize, down.fract());
+                at(row) + part * (at(row + 1) - at(row))
+            })
+        };
+        let bytes = |image: &Image<f32>| Image::from_fn(size, |x, y| image.row(y)[x] as u8);
+        for (down, least, most) in [(0.0, 0.0, 0.1), (0.3, 0.2, 0.4)] {
+            let rows = found(bytes(&moved(down)).into(), 1).unwrap();
+            assert!((least..most).contains(&rows), "{down}: {rows}");
+            assert_eq!(Some(rows), found(bytes(&moved(down)).into(), 3), "for any number of threads");
+        }
+        for down in [0.8, 1.0, 2.0, 5.0] {
+            assert_eq!(found(moved(down).into(), 2), None, "{down} rows down");
+        }
+        let mut holes = moved(0.0);
+        assert!(found(holes.clone().into(), 2).is_some(), "floats");
+        holes.data_mut().fill(f32::NAN);
+        assert_eq!(found(holes.into(), 2), None, "no data");
+        assert_eq!(found(Image::filled(size, 1, 90_u8).into(), 2), None, "nothing to see");
+        let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });
+        let map = Image::filled(Size::new(16, 9), 1, 1.0);
+        assert!(agreeing_rows(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
+        let small = [&small[0], &small[0]].map(Side::clone);
+        assert_eq!(
+            agreeing_rows(&small, map.view(), &Cpu::sequential()).unwrap(),
+            None,
+            "no room for a patch"
+        );
+    }
+}
