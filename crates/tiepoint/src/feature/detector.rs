@@ -67,24 +67,9 @@ impl Detector {
             Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
             Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
         };
-        let finder =
-            Finder { detector: *self, processor: processor.clone(), on_cpu, on_gpu: OnceLock::new() };
+        let finder = Finder { processor: processor.clone(), on_cpu, on_gpu: OnceLock::new() };
         finder.is_settled()?;
         Ok(finder)
-    }
-
-    fn on_gpu(&self, gpu: &Gpu, cpu: &Cpu) -> Result<OnGpu> {
-        Ok(match self {
-            Self::Sift(options) => OnGpu::Sift(Box::new(GpuSift::on(gpu, cpu, *options)?)),
-            Self::Surf(options) => OnGpu::Surf(Box::new(GpuSurf::on(gpu, cpu, *options)?)),
-        })
-    }
-
-    fn limit(&self) -> Option<usize> {
-        match self {
-            Self::Sift(options) => options.selection.limit,
-            Self::Surf(options) => options.selection.limit,
-        }
     }
 
     /// The features of a grey image; none where `mask` is 0. For several images call [`open`](Self::open) once.
@@ -106,7 +91,6 @@ impl Detector {
 /// [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
-    detector: Detector,
     processor: Processor,
     on_cpu: OnCpu,
     /// Empty while the GPU is being opened or its kernels are being compiled; `None` if the CPU searches.
@@ -162,7 +146,14 @@ impl Finder {
             return Ok(known.as_ref());
         }
         let (name, processor) = (self.on_cpu.name(), &self.processor);
-        let open = |gpu: Gpu| self.detector.on_gpu(&gpu, &processor.cpu);
+        let open = |gpu: Gpu| match &self.on_cpu {
+            OnCpu::Sift(sift) => {
+                GpuSift::on(&gpu, &processor.cpu, *sift.options()).map(|on| OnGpu::Sift(Box::new(on)))
+            }
+            OnCpu::Surf(surf) => {
+                GpuSurf::on(&gpu, &processor.cpu, *surf.options()).map(|on| OnGpu::Surf(Box::new(on)))
+            }
+        };
         let known = match processor.joining_gpu().and_then(|gpu| gpu.map(open).transpose()) {
             Err(Error::NotReady { .. }) => return Ok(None),
             Err(error) if is_for_cpu(&error) => {
@@ -366,7 +357,10 @@ impl Finder {
     }
 
     pub(super) fn limit(&self) -> Option<usize> {
-        self.detector.limit()
+        match &self.on_cpu {
+            OnCpu::Sift(sift) => sift.options().selection.limit,
+            OnCpu::Surf(surf) => surf.options().selection.limit,
+        }
     }
 
     /// The number of parts in which the last image was searched: 1, or more if the GPU's memory was too small.

@@ -59,15 +59,7 @@ options! {
     }
 }
 
-/// The rule of a selection: how features are ranked, and which of them are kept.
-#[derive(Clone, Copy, Debug)]
-struct Rule {
-    rank: Rank,
-    take: Take,
-}
-
 /// Which features are kept of those in their order of rank.
-#[derive(Clone, Copy, Debug)]
 enum Take {
     First(usize),
     /// As many, spread over the image.
@@ -103,25 +95,27 @@ impl Selection {
         [Self::ALL, largest, strongest, even_largest, even_strongest, Self::levels(n)]
     }
 
-    fn rule(self) -> Rule {
-        let Self { limit: Some(limit), keep, even } = self else {
-            return Rule { rank: Rank::RESPONSE, take: Take::First(usize::MAX) };
-        };
-        let take = if even { Take::Spread(limit) } else { Take::First(limit) };
-        match keep {
-            Keep::Scale => Rule { rank: Rank::SCALE, take },
-            Keep::Response => Rule { rank: Rank::RESPONSE, take },
-            Keep::Levels => Rule { rank: Rank::LEVEL, take: Take::Levels(limit) },
+    /// How features are ranked.
+    pub(crate) fn rank(self) -> Rank {
+        match (self.limit, self.keep) {
+            (None, _) | (Some(_), Keep::Response) => Rank::RESPONSE,
+            (Some(_), Keep::Scale) => Rank::SCALE,
+            (Some(_), Keep::Levels) => Rank::LEVEL,
         }
     }
 
-    pub(crate) fn rank(self) -> Rank {
-        self.rule().rank
+    fn take(self) -> Take {
+        match (self.limit, self.keep) {
+            (None, _) => Take::First(usize::MAX),
+            (Some(positions), Keep::Levels) => Take::Levels(positions),
+            (Some(limit), Keep::Scale | Keep::Response) if self.even => Take::Spread(limit),
+            (Some(limit), Keep::Scale | Keep::Response) => Take::First(limit),
+        }
     }
 
     /// Only this many of the first by rank can be selected; a search need not keep the others.
     pub(crate) fn early_limit(self) -> usize {
-        match self.rule().take {
+        match self.take() {
             Take::First(limit) => limit,
             Take::Spread(_) | Take::Levels(_) => usize::MAX,
         }
@@ -130,7 +124,7 @@ impl Selection {
     /// From this many features of a part of an image on, it pays to drop those that are not selected in the part,
     /// because they are not selected in the whole image either.
     pub(crate) fn pays_from(self) -> usize {
-        match self.rule().take {
+        match self.take() {
             Take::First(limit) | Take::Levels(limit) => limit.saturating_mul(2).saturating_add(1024),
             Take::Spread(_) => usize::MAX,
         }
@@ -138,7 +132,7 @@ impl Selection {
 
     /// The number of positions that whole levels must have, for kernels.
     pub(crate) fn positions_of_levels(self) -> Option<u32> {
-        match self.rule().take {
+        match self.take() {
             Take::Levels(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
             Take::First(_) | Take::Spread(_) => None,
         }
@@ -152,7 +146,7 @@ impl Selection {
     /// Whether the host still has to [`apply`](Self::apply) the rule to the first [`early_limit`](Self::early_limit)
     /// features.
     pub(crate) fn is_finished_by_host(self) -> bool {
-        matches!(self.rule().take, Take::Spread(_))
+        matches!(self.take(), Take::Spread(_))
     }
 
     /// The selection for a part of an image, before the features of all parts are joined.
@@ -171,11 +165,11 @@ impl Selection {
 
     /// The selected ones of features that come from a detector.
     pub(crate) fn of(self, found: &Features, cpu: &Cpu) -> Features {
-        let Rule { rank, take } = self.rule();
+        let rank = self.rank();
         let mut ranked: Vec<(Keypoint, usize)> = found.keypoints.iter().copied().zip(0..).collect();
         cpu.sort_by(&mut ranked, |a, b| rank.compare(&a.0, &b.0));
         let first = |n: usize| ranked.iter().take(n).map(|(_, i)| *i).collect();
-        let indices: Vec<usize> = match take {
+        let indices: Vec<usize> = match self.take() {
             Take::First(limit) => first(limit),
             Take::Levels(positions) => first(in_levels(&ranked, positions)),
             Take::Spread(limit) => spread(&ranked, found.image, limit).map(|at| ranked[at].1).collect(),

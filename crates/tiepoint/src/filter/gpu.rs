@@ -110,15 +110,9 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         Self { gpu: gpu.clone(), stage, steps, channels, resized }
     }
 
-    pub(super) fn separable(
-        gpu: &Gpu,
-        stage: &'static str,
-        shape: &Shape,
-        definitions: impl Fn(KernelSource) -> KernelSource,
-    ) -> Result<Self> {
-        let channels = [shape.channels; 2];
-        let shape = &shape.fitting(gpu);
-        let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
+    pub(super) fn separable<D: Fn(KernelSource) -> KernelSource>(gpu: &Gpu, shape: Shape<D>) -> Result<Self> {
+        let shape = shape.fitting(gpu);
+        let program = gpu.program(&shape.source::<I, O>())?;
         let steps = match shape.tile() {
             Some(tile) => Steps::One(Step::new(program.kernel::<Filter<'_, I, O>>()?, tile.size)),
             None => {
@@ -128,7 +122,7 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
                 Steps::Two(columns, Step::new(program.kernel::<Rows<'_, I, O>>()?, covers))
             }
         };
-        Ok(Self::new(gpu, stage, steps, channels, |size| size))
+        Ok(Self::new(gpu, shape.name, steps, [shape.channels; 2], |size| size))
     }
 
     /// The image filtered.
@@ -237,7 +231,10 @@ pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> Kernel
     border::for_kernels(source, border).text(include_str!("elements.h"))
 }
 
-pub(super) struct Shape {
+/// A separable filter.
+pub(super) struct Shape<D> {
+    /// Of the stage and the program.
+    pub(super) name: &'static str,
     /// Rows above and below the centre.
     pub(super) rows: [usize; 2],
     /// Pixels left and right of it.
@@ -250,6 +247,8 @@ pub(super) struct Shape {
     pub(super) planes: usize,
     /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
     pub(super) text: &'static str,
+    /// Adds the definitions of its arithmetic to the program.
+    pub(super) definitions: D,
     /// Bytes of local memory that a group can have; [`LOCAL_MEMORY`] unless the device is a small one.
     pub(super) local_memory: u32,
 }
@@ -266,10 +265,10 @@ struct Tile {
     margins: [usize; 2],
 }
 
-impl Shape {
+impl<D: Fn(KernelSource) -> KernelSource> Shape<D> {
     /// With the local memory of a device.
-    pub(super) fn fitting(&self, gpu: &Gpu) -> Self {
-        Self { local_memory: gpu.info().local_memory, ..*self }
+    pub(super) fn fitting(self, gpu: &Gpu) -> Self {
+        Self { local_memory: gpu.info().local_memory, ..self }
     }
 
     /// Elements left and right of the centre.
@@ -304,14 +303,10 @@ impl Shape {
         fits.then(|| Tile { size: size(), margins })
     }
 
-    /// The program; `definitions` adds the stage's.
-    pub(super) fn source<I: Element, O: Element>(
-        &self,
-        name: &'static str,
-        definitions: impl Fn(KernelSource) -> KernelSource,
-    ) -> KernelSource {
+    /// The program.
+    pub(super) fn source<I: Element, O: Element>(&self) -> KernelSource {
         let tile = self.tile();
-        let mut source = for_kernels(KernelSource::new(name), self.channels)
+        let mut source = for_kernels(KernelSource::new(self.name), self.channels)
             .define("IN", I::NAME)
             .define("OUT", O::NAME)
             .define("MID", self.sum)
@@ -334,7 +329,7 @@ impl Shape {
                 .kernel_resident::<Filter<'_, I, O>>([LANES, 1], self.resident());
         }
         let source = border_for_kernels(source, self.border);
-        let source = definitions(source).text(include_str!("tile.h")).text(self.text);
+        let source = (self.definitions)(source).text(include_str!("tile.h")).text(self.text);
         match tile {
             Some(_) => source,
             None => source
@@ -367,7 +362,7 @@ pub(crate) mod testing {
             .into_iter()
             .enumerate()
             .map(|(n, size)| {
-                let (mut buffer, stride) = strided::<T>(size, channels, n as u32 + 1, T::WHITE);
+                let (mut buffer, stride) = strided::<T>(size, channels, n as u32 + 1);
                 if n % 3 == 0 {
                     let at = buffer.len() / 2;
                     buffer[at] = T::from_f32(-3.5 * T::WHITE);

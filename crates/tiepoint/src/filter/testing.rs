@@ -20,10 +20,10 @@ pub(super) fn sizes() -> Vec<(Size, usize)> {
     sizes.into_iter().chain(more).map(|(w, h, c)| (Size::new(w, h), c)).collect()
 }
 
-/// A noise image in a buffer with a stride of some elements more than a row.
-pub(super) fn strided<T: Pixel>(size: Size, channels: usize, seed: u32, scale: f32) -> (Vec<T>, usize) {
+/// A noise image from black to white in a buffer with a stride of some elements more than a row.
+pub(super) fn strided<T: Pixel>(size: Size, channels: usize, seed: u32) -> (Vec<T>, usize) {
     let stride = size.width * channels + (seed as usize % 3) * 5;
-    (noise(stride * size.height, seed, scale), stride)
+    (noise(stride * size.height, seed, T::WHITE), stride)
 }
 
 /// An 8-bit PNG of the shared data as grey by truncating luma, or `None` where there is none.

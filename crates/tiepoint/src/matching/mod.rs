@@ -5,7 +5,7 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
-//! detector knows anyway), distance and ratio (`ratio`), mutual choice (`mutual`).
+//! detector knows anyway), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
 //!
 //! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
 //! with a known model the guided search is faster than both (`docs/notebook/matching.md`).
@@ -17,7 +17,6 @@ pub mod files;
 pub(crate) mod gpu;
 pub(crate) mod guided;
 mod matcher;
-mod mutual;
 mod nearest;
 mod product;
 mod ratio;
@@ -248,7 +247,7 @@ fn matches_of_some(
     if options.mutual {
         let found: Vec<u32> = matches.iter().map(|m| m.b).collect();
         let mut back = nearest_of([1, 0], &found)?.into_iter();
-        mutual::retain(&mut matches, |_| back.next().flatten());
+        matches.retain(|m| back.next().flatten().is_some_and(|n| n.index == m.a));
     }
     Ok(matches)
 }
@@ -272,7 +271,7 @@ fn filtered([forth, back]: &[Vec<Option<Nearest>>; 2], options: &MatchOptions) -
     let own: Vec<u32> = (0..forth.len() as u32).collect();
     let mut matches = ratio::accepted(&own, forth, options);
     if options.mutual {
-        mutual::retain(&mut matches, |b| back[b as usize]);
+        matches.retain(|m| back[m.b as usize].is_some_and(|n| n.index == m.a));
     }
     matches
 }

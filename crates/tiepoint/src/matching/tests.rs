@@ -250,14 +250,20 @@ fn guided_search_equals_the_definition() {
     }
 }
 
+/// Features of bytes, and others that do not go with them: of floats, longer, without descriptors, and none.
+pub(super) fn unlike() -> [Features; 5] {
+    [
+        features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4),
+        features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4),
+        features(&[[0.0; 2]; 1], Descriptors::U8(vec![1; 8]), 8),
+        features(&[[0.0; 2]; 2], Descriptors::U8(vec![]), 0),
+        features(&[], Descriptors::F32(vec![]), 0),
+    ]
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let cpu = Cpu::sequential().into();
-    let bytes = features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4);
-    let floats = features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4);
-    let longer = features(&[[0.0; 2]; 1], Descriptors::U8(vec![1; 8]), 8);
-    let bare = features(&[[0.0; 2]; 2], Descriptors::U8(vec![]), 0);
-    let none = features(&[], Descriptors::F32(vec![]), 0);
+    let (cpu, [bytes, floats, longer, bare, none]) = (Cpu::sequential().into(), unlike());
     let options = MatchOptions::default();
     for other in [&floats, &longer, &bare] {
         assert!(

@@ -2,7 +2,7 @@
 //! always have a point or an exponent.
 
 use super::Values;
-use super::text::{finite, number, write_bytes};
+use super::text::{finite, lines, number, write_bytes};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 use std::io::{self, Write};
@@ -29,17 +29,17 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
 }
 
 pub(super) fn read(text: &str) -> Result<Features, String> {
-    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let mut lines = lines(text);
     let (_, header) = lines.next().ok_or("the file is empty; expected a header")?;
     let dimension = dimension(header)?;
     let (mut keypoints, mut values) = (Vec::new(), Values::default());
-    for (i, line) in lines {
+    for (number, line) in lines {
         let mut fields = line.split(',').map(str::trim);
-        keypoints.push(keypoint(&mut fields, i + 1)?);
+        keypoints.push(keypoint(&mut fields, number)?);
         let found = fields.try_fold(0, |n, field| push(&mut values, field).map(|()| n + 1));
-        let found = found.map_err(|e| format!("line {}: {e}", i + 1))?;
+        let found = found.map_err(|e| format!("line {number}: {e}"))?;
         if found != dimension {
-            return Err(format!("line {}: {found} descriptor values, the header has {dimension}", i + 1));
+            return Err(format!("line {number}: {found} descriptor values, the header has {dimension}"));
         }
     }
     Ok(Features { keypoints, descriptors: values.finish(), dimension, image: Size::default() })

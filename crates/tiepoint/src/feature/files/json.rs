@@ -83,6 +83,7 @@ enum Kind {
 }
 
 /// The keypoints, the length of each one's descriptor, and all descriptor values.
+#[derive(Default)]
 struct List {
     keypoints: Vec<Keypoint>,
     lengths: Vec<usize>,
@@ -91,34 +92,33 @@ struct List {
 
 impl<'de> Deserialize<'de> for List {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Items;
-        impl<'de> Visitor<'de> for Items {
-            type Value = List;
+        deserializer.deserialize_seq(Self::default())
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of features")
-            }
+impl<'de> Visitor<'de> for List {
+    type Value = Self;
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<List, A::Error> {
-                let mut list = List { keypoints: vec![], lengths: vec![], values: Values::default() };
-                while let Some(feature) = items.next_element::<Feature>()? {
-                    list.lengths.push(feature.descriptor.len());
-                    list.values.append(feature.descriptor);
-                    list.keypoints.push(Keypoint {
-                        x: feature.x,
-                        y: feature.y,
-                        scale: feature.scale,
-                        angle: feature.angle,
-                        response: feature.response,
-                        sign: feature.sign,
-                        octave: feature.octave,
-                        layer: feature.layer,
-                    });
-                }
-                Ok(list)
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of features")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
+        while let Some(feature) = items.next_element::<Feature>()? {
+            self.lengths.push(feature.descriptor.len());
+            self.values.append(feature.descriptor);
+            self.keypoints.push(Keypoint {
+                x: feature.x,
+                y: feature.y,
+                scale: feature.scale,
+                angle: feature.angle,
+                response: feature.response,
+                sign: feature.sign,
+                octave: feature.octave,
+                layer: feature.layer,
+            });
         }
-        deserializer.deserialize_seq(Items)
+        Ok(self)
     }
 }
 
@@ -138,21 +138,20 @@ struct Feature {
 
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Items;
-        impl<'de> Visitor<'de> for Items {
-            type Value = Values;
+        deserializer.deserialize_seq(Self::default())
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of numbers")
-            }
+impl<'de> Visitor<'de> for Values {
+    type Value = Self;
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Values, A::Error> {
-                let mut values = Values::default();
-                while items.next_element_seed(Push(&mut values))?.is_some() {}
-                Ok(values)
-            }
-        }
-        deserializer.deserialize_seq(Items)
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of numbers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element_seed(Push(&mut self))?.is_some() {}
+        Ok(self)
     }
 }
 

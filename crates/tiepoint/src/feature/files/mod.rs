@@ -18,12 +18,10 @@
 //! stay valid.
 
 pub(crate) mod arrays;
-mod colmap;
 mod csv;
 pub(crate) mod hdf5;
 mod json;
 pub(crate) mod npz;
-mod sift;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -78,28 +76,23 @@ pub fn write(path: impl AsRef<Path>, features: &Features) -> Result<()> {
     let path = path.as_ref();
     let format = FeatureFormat::of(path)?;
     check(features).map_err(Error::Mismatch)?;
-    let quantised = match format {
+    let bytes = match format {
         FeatureFormat::Sift | FeatureFormat::Colmap => {
-            Some(quantised(features).map_err(|e| Error::format(path, e))?)
+            quantised(features).map_err(|e| Error::format(path, e))?
         }
-        FeatureFormat::Csv | FeatureFormat::Json | FeatureFormat::Npz => None,
+        FeatureFormat::Csv | FeatureFormat::Json | FeatureFormat::Npz => Vec::new(),
     };
-    write_atomically(path, |out| encode(out, format, features, quantised.as_deref()))
+    write_atomically(path, |out| encode(out, format, features, &bytes))
 }
 
-fn encode(
-    out: &mut impl Write,
-    format: FeatureFormat,
-    features: &Features,
-    quantised: Option<&[u8]>,
-) -> io::Result<()> {
-    let bytes = quantised.unwrap_or_default();
+/// Writes features; the foreign formats take their descriptors from `bytes`.
+fn encode(out: &mut impl Write, format: FeatureFormat, features: &Features, bytes: &[u8]) -> io::Result<()> {
     match format {
         FeatureFormat::Csv => csv::write(out, features),
         FeatureFormat::Json => json::write(out, features),
         FeatureFormat::Npz => npz::write(out, features),
-        FeatureFormat::Sift => sift::write(out, features, bytes),
-        FeatureFormat::Colmap => colmap::write(out, features, bytes),
+        FeatureFormat::Sift => text::write_sift(out, features, bytes),
+        FeatureFormat::Colmap => text::write_colmap(out, features, bytes),
     }
 }
 
@@ -129,8 +122,8 @@ pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Res
         FeatureFormat::Csv => text().and_then(csv::read),
         FeatureFormat::Json => text().and_then(json::read),
         FeatureFormat::Npz => npz::read(bytes),
-        FeatureFormat::Sift => text().and_then(sift::read),
-        FeatureFormat::Colmap => text().and_then(colmap::read),
+        FeatureFormat::Sift => text().and_then(text::read_sift),
+        FeatureFormat::Colmap => text().and_then(text::read_colmap),
     };
     let checked = features.and_then(|f| check(&f).map(|()| f));
     checked.map_err(|reason| Error::format(name.as_ref(), reason))

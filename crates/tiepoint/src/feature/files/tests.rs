@@ -43,8 +43,7 @@ fn features() -> impl Strategy<Value = Features> {
 
 fn encoded(format: FeatureFormat, features: &Features) -> Vec<u8> {
     let mut out = Vec::new();
-    let bytes = quantised(features).unwrap_or_default();
-    encode(&mut out, format, features, Some(&bytes)).unwrap();
+    encode(&mut out, format, features, &quantised(features).unwrap_or_default()).unwrap();
     out
 }
 
@@ -151,50 +150,43 @@ fn what_a_format_cannot_hold_is_refused() {
 
 #[test]
 fn errors_name_the_line_and_the_field() {
-    let error = |format, text: &str| decoded(format, text.as_bytes()).unwrap_err().to_string();
+    use FeatureFormat::{Colmap, Csv, Json, Npz, Sift};
+    let refused = |format, text: &str, why: &str| {
+        let error = decoded(format, text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(why), "{format:?}: {error}");
+    };
     let csv = "x,y,scale,angle,response,sign,octave,layer,d0\n";
-    assert!(
-        error(FeatureFormat::Csv, &format!("{csv}1,2,3,4,5,1,0,0,9\n1,2,x,4,5,1,0,0,9\n"))
-            .contains("line 3: scale")
-    );
-    assert!(
-        error(FeatureFormat::Csv, &format!("{csv}1,2,3,4,5,1,0,0\n")).contains("line 2: 0 descriptor values")
-    );
-    assert!(error(FeatureFormat::Csv, "a,b\n").contains("header"), "header");
-    assert!(error(FeatureFormat::Csv, "").contains("empty"), "empty");
-    assert!(error(FeatureFormat::Csv, &format!("{csv}1,2,NaN,4,5,1,0,0,9\n")).contains("finite"), "NaN");
-    assert!(error(FeatureFormat::Sift, "1 2 3 4 5 6").contains("2 descriptor values, expected 128"), "short");
-    assert!(error(FeatureFormat::Colmap, "2 128\n").contains("promises 2"), "count");
-    assert!(error(FeatureFormat::Colmap, "2 64\n").contains("N 128"), "dimension");
-    assert!(error(FeatureFormat::Json, "{\"features\":[]}").contains("dimension"), "json");
-    assert!(error(FeatureFormat::Json, &"[".repeat(100)).contains("expected"), "json");
-    assert!(
-        error(FeatureFormat::Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}").contains("line 2"),
-        "json"
-    );
-    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
-    assert!(error(FeatureFormat::Json, &deep).contains("EOF"), "json nested without end");
+    refused(Csv, &format!("{csv}1,2,3,4,5,1,0,0,9\n1,2,x,4,5,1,0,0,9\n"), "line 3: scale");
+    refused(Csv, &format!("{csv}1,2,3,4,5,1,0,0\n"), "line 2: 0 descriptor values");
+    refused(Csv, "a,b\n", "header");
+    refused(Csv, "", "empty");
+    refused(Csv, &format!("{csv}1,2,NaN,4,5,1,0,0,9\n"), "finite");
+    refused(Sift, "1 2 3 4 5 6", "2 descriptor values, expected 128");
+    refused(Colmap, "2 128\n", "promises 2");
+    refused(Colmap, "2 64\n", "N 128");
+    refused(Json, "{\"features\":[]}", "dimension");
+    refused(Json, &"[".repeat(100), "expected");
+    refused(Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}", "line 2");
+    // Nested without end.
+    refused(Json, &format!("{{\"a\":{}", "[".repeat(100_000)), "EOF");
     let feature = "{\"x\":1,\"y\":2,\"scale\":3,\"angle\":4,\"response\":5,\"sign\":1,\"octave\":0,\"layer\":0,\"descriptor\":[7]}";
     let file = |features: &str, kind: &str| {
         format!(
             "{{\"dimension\":1,\"unknown\":{{\"a\":[null]}},\"features\":[{features}],\"descriptors\":\"{kind}\"}}"
         )
     };
-    let read = |text: &str| decoded(FeatureFormat::Json, text.as_bytes()).unwrap().descriptors;
+    let read = |text: &str| decoded(Json, text.as_bytes()).unwrap().descriptors;
     assert_eq!(read(&file(feature, "u8")), Descriptors::U8(vec![7]), "the kind may follow");
     assert_eq!(read(&file(feature, "f32")), Descriptors::F32(vec![7.0]), "whole floats");
-    let torn = feature.replace("[7]", "[7,8]");
-    assert!(error(FeatureFormat::Json, &file(&torn, "u8")).contains("feature 0 has 2"), "json lengths");
-    let fraction = feature.replace("[7]", "[7.5]");
-    assert!(error(FeatureFormat::Json, &file(&fraction, "u8")).contains("whole number"), "json kinds");
-    let twice = feature.replace("\"x\":1", "\"x\":1,\"x\":1");
-    assert!(error(FeatureFormat::Json, &file(&twice, "u8")).contains("duplicate"), "json keys");
-    assert!(
-        error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8"))
-            .contains("out of range"),
-        "json numbers"
-    );
-    assert!(error(FeatureFormat::Npz, "PK").contains("not an .npz file"), "npz");
+    for (part, wrong, why) in [
+        ("[7]", "[7,8]", "feature 0 has 2"),
+        ("[7]", "[7.5]", "whole number"),
+        ("\"x\":1", "\"x\":1,\"x\":1", "duplicate"),
+        ("\"x\":1", "\"x\":1e99", "out of range"),
+    ] {
+        refused(Json, &file(&feature.replace(part, wrong), "u8"), why);
+    }
+    refused(Npz, "PK", "not an .npz file");
 }
 
 #[test]

@@ -1,4 +1,9 @@
-//! Numbers in text files.
+//! Numbers in text files, and the two foreign formats, which have a line `x y scale angle d1 … d128` for each feature.
+//!
+//! - VLFeat's `sift` command: no header, pixel centres at integers, angles in radians from +x towards +y. It truncates
+//!   512 times the unit vector to 8 bits; here it is rounded. Its eight directions turn the other way: direction o of a
+//!   cell is (8 − o) mod 8 here.
+//! - COLMAP's `feature_importer`: `N 128`, then N lines. The centre of the first pixel is (0.5, 0.5).
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
@@ -32,25 +37,73 @@ pub(super) fn write_bytes(out: &mut impl Write, values: &[u8], separator: u8) ->
     Ok(())
 }
 
-/// One line of `x y scale angle d1 … d128`, with `centre` the place of the first pixel's centre.
-pub(super) fn write_line(
-    out: &mut impl Write,
-    k: &Keypoint,
-    centre: f32,
-    descriptor: &[u8],
-) -> io::Result<()> {
-    write!(out, "{:?} {:?} {:?} {:?}", k.x + centre, k.y + centre, k.scale, k.angle)?;
-    write_bytes(out, descriptor, b' ')?;
-    out.write_all(b"\n")
+const CENTRE_OF_COLMAP: f32 = 0.5;
+
+pub(super) fn write_sift(out: &mut impl Write, features: &Features, descriptors: &[u8]) -> io::Result<()> {
+    let mut descriptors = descriptors.to_vec();
+    turn(&mut descriptors);
+    write_lines(out, features, 0.0, &descriptors)
 }
 
-/// Reads a line as [`write_line`] writes it, and appends its descriptor to the values.
-pub(super) fn read_line(
-    text: &str,
-    line: usize,
+pub(super) fn write_colmap(out: &mut impl Write, features: &Features, descriptors: &[u8]) -> io::Result<()> {
+    writeln!(out, "{} 128", features.len())?;
+    write_lines(out, features, CENTRE_OF_COLMAP, descriptors)
+}
+
+/// Reverses the directions of every cell; applied twice it changes nothing.
+fn turn(descriptors: &mut [u8]) {
+    for cell in descriptors.as_chunks_mut::<8>().0 {
+        cell[1..].reverse();
+    }
+}
+
+pub(super) fn read_sift(text: &str) -> Result<Features, String> {
+    let (keypoints, mut descriptors) = read_lines(lines(text), 0.0)?;
+    turn(&mut descriptors);
+    Ok(features(keypoints, descriptors))
+}
+
+pub(super) fn read_colmap(text: &str) -> Result<Features, String> {
+    let mut lines = lines(text);
+    let (_, header) = lines.next().ok_or("the file is empty; expected a first line of `N 128`")?;
+    let count = match header.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+        [count, "128"] => number::<usize>(count, "the number of features", 1)?,
+        _ => return Err(format!("the first line is {header:?}, expected `N 128`")),
+    };
+    let (keypoints, descriptors) = read_lines(lines, CENTRE_OF_COLMAP)?;
+    if keypoints.len() != count {
+        return Err(format!("the first line promises {count} features, but {} follow", keypoints.len()));
+    }
+    Ok(features(keypoints, descriptors))
+}
+
+/// A line for each feature, with `centre` the place of the first pixel's centre.
+fn write_lines(out: &mut impl Write, features: &Features, centre: f32, bytes: &[u8]) -> io::Result<()> {
+    for (k, descriptor) in features.keypoints.iter().zip(bytes.chunks_exact(128)) {
+        write!(out, "{:?} {:?} {:?} {:?}", k.x + centre, k.y + centre, k.scale, k.angle)?;
+        write_bytes(out, descriptor, b' ')?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// The lines that are not blank, with their numbers from 1.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// Keypoints and all descriptor values of lines as [`write_lines`] writes them.
+fn read_lines<'t>(
+    lines: impl Iterator<Item = (usize, &'t str)>,
     centre: f32,
-    descriptors: &mut Vec<u8>,
-) -> Result<Keypoint, String> {
+) -> Result<(Vec<Keypoint>, Vec<u8>), String> {
+    let mut descriptors = Vec::new();
+    let keypoints = lines.map(|(number, line)| read_line(line, number, centre, &mut descriptors));
+    Ok((keypoints.collect::<Result<_, _>>()?, descriptors))
+}
+
+/// Reads a line, and appends its descriptor to the values.
+fn read_line(text: &str, line: usize, centre: f32, descriptors: &mut Vec<u8>) -> Result<Keypoint, String> {
     let mut words = text.split_ascii_whitespace();
     let mut next = |name: &str| match words.next() {
         Some(word) => finite(word, name, line),
@@ -69,7 +122,7 @@ pub(super) fn read_line(
 }
 
 /// SIFT's features from such lines.
-pub(super) fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Features {
+fn features(keypoints: Vec<Keypoint>, descriptors: Vec<u8>) -> Features {
     let (descriptors, image) = (Descriptors::U8(descriptors), Size::default());
     Features { keypoints, descriptors, dimension: 128, image }
 }

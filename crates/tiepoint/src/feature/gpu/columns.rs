@@ -156,10 +156,6 @@ impl GpuDescriptors {
     pub(crate) fn values(&self) -> usize {
         by_value!(self, values => values.len())
     }
-
-    pub(crate) fn are_floats(&self) -> bool {
-        matches!(self, Self::F32(_))
-    }
 }
 
 #[cfg(test)]

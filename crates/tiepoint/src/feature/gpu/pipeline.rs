@@ -9,6 +9,7 @@ use crate::feature::select::Selection;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{PixelKind, Pixels, Size};
 use crate::{Error, Result};
+use std::convert::Infallible;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -98,10 +99,7 @@ pub trait Parts<P: Pipeline>: Sized + Debug + Send {
 }
 
 /// For detectors that search images only as a whole.
-#[derive(Debug)]
-pub enum WholeOnly {}
-
-impl<P: Pipeline> Parts<P> for WholeOnly {
+impl<P: Pipeline> Parts<P> for Infallible {
     fn serves(&self, _: Size, _: PixelKind, _: bool) -> bool {
         match *self {}
     }

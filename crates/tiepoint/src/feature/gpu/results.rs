@@ -1,16 +1,14 @@
 //! Copying features from a device's lists to the host's memory.
 
-use super::readback::ReadbackSlot;
 use super::{GpuDescriptors, GpuFeatures};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::select::Selection;
 use crate::feature::{Features, WORDS, by_value};
 use crate::image::Size;
 use std::mem::discriminant;
-use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tiepoint_gpu::Element;
+use std::sync::Mutex;
+use tiepoint_gpu::{Element, lock};
 
 /// The results of a search of some images of one size, in the device's memory.
 #[derive(Clone, Debug)]
@@ -74,55 +72,6 @@ pub(crate) enum Arrival {
     Unexpected,
 }
 
-/// The results of two searches, one of which may still be running.
-#[derive(Debug)]
-pub(crate) struct Results {
-    pub(super) slots: [ReadbackSlot; 2],
-}
-
-impl Results {
-    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self { slots: [ReadbackSlot::new(gpu)?, ReadbackSlot::new(gpu)?] })
-    }
-
-    /// Reserves memory for as many features as the lists have room for.
-    pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
-        self.slots.iter_mut().try_for_each(|slot| slot.expect(lists))
-    }
-
-    /// Queues the copying of the results of all images to one of the slots.
-    pub(crate) fn fetch(&mut self, slot: usize, lists: &Lists<'_>) -> Result<()> {
-        self.slots[slot].prepare(lists)?;
-        self.slots[slot].fetch(lists)
-    }
-
-    /// As [`fetch`](Self::fetch), of many images whose lists are completed by `parcels`, each for its range of
-    /// images.
-    pub(crate) fn fetch_completed(
-        &mut self,
-        slot: usize,
-        lists: &Lists<'_>,
-        parcels: &[(Range<usize>, Commands)],
-        recycled: &Recycled,
-    ) -> Result<()> {
-        let gpu = lists.keypoints.gpu();
-        // The lists may still be read for the other slot.
-        self.slots[1 - slot].hold()?;
-        // Taking new pages while the device writes to others is slow, so parcels pay off only in memory that was used
-        // before (`docs/notebook/features.md`).
-        if recycled.len() < lists.images() {
-            parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
-            return self.fetch(slot, lists);
-        }
-        self.slots[slot].prepare(lists)?;
-        for (images, complete) in parcels {
-            gpu.run(complete)?;
-            self.slots[slot].fetch_beside(lists, images.clone())?;
-        }
-        Ok(())
-    }
-}
-
 /// Features that are no longer needed, whose memory the next ones take.
 #[derive(Debug, Default)]
 pub(crate) struct Recycled(Mutex<Vec<Features>>);
@@ -132,28 +81,24 @@ impl Recycled {
     const MOST: usize = 64;
 
     pub(crate) fn put(&self, features: impl IntoIterator<Item = Features>) {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.0);
         kept.extend(features);
         kept.truncate(Self::MOST);
     }
 
-    fn len(&self) -> usize {
-        self.kept().len()
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
     }
 
     /// Features for `n` images, to be overwritten: recycled ones whose descriptors are of the kind of `none`, then
     /// copies of `none`.
     pub(super) fn take(&self, n: usize, none: &Features) -> Vec<Features> {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.0);
         kept.retain(|f| discriminant(&f.descriptors) == discriminant(&none.descriptors));
         let first = kept.len().saturating_sub(n);
         let mut taken = kept.split_off(first);
         drop(kept);
         taken.resize(n, none.clone());
         taken
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<Features>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
 //! One search at a time: the memory that a thread uses while it searches.
 
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
-use super::results::{Arrival, Results};
+use super::readback::ReadbackSlot;
+use super::results::Arrival;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
@@ -26,20 +27,20 @@ pub(crate) struct Search<P: Pipeline> {
     pub(super) feed: Option<super::batch::Feed>,
     /// For images for which there is too little memory.
     pub(crate) parts: Option<Box<P::Parts>>,
-    results: Results,
+    /// The results of two searches, one of which may still be running.
+    slots: [ReadbackSlot; 2],
 }
 
 impl<P: Pipeline> Search<P> {
     pub(crate) fn new(core: Arc<Core<P>>) -> Result<Self> {
-        let results = Results::new(&core.gpu)?;
         Ok(Self {
+            slots: [ReadbackSlot::new(&core.gpu)?, ReadbackSlot::new(&core.gpu)?],
             pipeline: None,
             mask: None,
             capacity: core.capacity,
             input: None,
             feed: None,
             parts: None,
-            results,
             core,
         })
     }
@@ -52,14 +53,10 @@ impl<P: Pipeline> Search<P> {
         self.pipeline.as_ref().map_or(0, Pipeline::launches)
     }
 
-    fn purpose(&self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Purpose<P::Layout> {
-        let capacity = if self.capacity > 0 { self.capacity } else { P::usual_capacity(&layout) };
-        Purpose { layout, pixel, masked, capacity }
-    }
-
     /// Reserves memory and records the work for these images.
     pub(crate) fn reserve(&mut self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Result<()> {
-        let purpose = self.purpose(layout, pixel, masked);
+        let capacity = if self.capacity > 0 { self.capacity } else { P::usual_capacity(&layout) };
+        let purpose = Purpose { layout, pixel, masked, capacity };
         if self.pipeline.as_ref().is_some_and(|pipeline| *pipeline.purpose() == purpose) {
             return Ok(());
         }
@@ -193,7 +190,7 @@ impl<P: Pipeline> Search<P> {
     /// Reserves memory of the host for as many features of one image as the lists have room for.
     pub(super) fn expect(&mut self) -> Result<()> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        self.results.expect(&lists)
+        self.slots.iter_mut().try_for_each(|slot| slot.expect(&lists))
     }
 
     /// The features of one image, and a copy that stays on the device unless parts of it were searched or the host
@@ -212,18 +209,34 @@ impl<P: Pipeline> Search<P> {
     /// Queues the copying of the results to one of the two slots; parcels are completed first.
     pub(super) fn fetch(&mut self, slot: usize) -> Result<()> {
         let pipeline = self.pipeline.as_ref().ok_or_else(nothing)?;
-        let (lists, parcels) = (pipeline.lists(), pipeline.parcels());
-        match parcels.is_empty() {
-            true => self.results.fetch(slot, &lists),
-            false => self.results.fetch_completed(slot, &lists, parcels, &self.core.recycled),
+        let (lists, parcels, gpu) = (pipeline.lists(), pipeline.parcels(), &self.core.gpu);
+        if !parcels.is_empty() {
+            // The lists may still be read for the other slot.
+            self.slots[1 - slot].hold()?;
         }
+        // Taking new pages while the device writes to others is slow, so parcels pay off only in memory that was used
+        // before (`docs/notebook/features.md`).
+        let one_by_one = !parcels.is_empty() && self.core.recycled.len() >= lists.images();
+        if !one_by_one {
+            parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
+        }
+        let slot = &mut self.slots[slot];
+        slot.prepare(&lists)?;
+        if !one_by_one {
+            return slot.fetch(&lists);
+        }
+        for (images, complete) in parcels {
+            gpu.run(complete)?;
+            slot.fetch_beside(&lists, images.clone())?;
+        }
+        Ok(())
     }
 
     /// Waits for the features in a slot; `None` if the images must be searched again. If there was too little room, it
     /// has then been enlarged. `last` means that nothing has been searched since.
     pub(super) fn fetched(&mut self, slot: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        match self.results.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)? {
+        match self.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)? {
             Arrival::All(found) => return Ok(Some(found)),
             Arrival::BeyondCapacity(most) => self.make_room(most),
             Arrival::Unexpected => {}

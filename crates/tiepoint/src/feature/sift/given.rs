@@ -164,8 +164,7 @@ mod tests {
             let Descriptors::F32(values) = &found.descriptors else { panic!("floats were asked for") };
             for (k, values) in given.iter().zip(values.chunks(DIMENSION)) {
                 let pixel = pixel(k.octave);
-                let point =
-                    reference::Point { keypoint: *k, x: k.x / pixel, y: k.y / pixel, scale: k.scale / pixel };
+                let point = Point { keypoint: *k, x: k.x / pixel, y: k.y / pixel, scale: k.scale / pixel };
                 let expected = octaves[usize::from(k.octave.unsigned_abs())].describe(&point, angle);
                 assert!(values == expected, "{k:?}");
             }

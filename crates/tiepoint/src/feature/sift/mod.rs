@@ -110,23 +110,17 @@ impl Sift {
         image.require_grey()?;
         let size = image.size();
         check_mask(mask, size)?;
-        self.with_pyramid(size, |pyramid| {
-            let mut search = Search::new(size, &self.options, mask);
-            let cpu = &cpu.for_pixels(size.area()).begin_task("SIFT", pyramid.rows());
-            cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
-            Ok(search.take_sorted(cpu))
-        })
-    }
-
-    /// Calls `work` with the memory for images of this size.
-    fn with_pyramid<R>(&self, size: Size, work: impl FnOnce(&mut Pyramid) -> Result<R>) -> Result<R> {
         self.pyramids.with(
             || Ok(None),
             |kept| {
                 if kept.as_ref().is_none_or(|pyramid| pyramid.input != size) {
                     *kept = None;
                 }
-                work(kept.get_or_insert_with(|| Pyramid::new(size, &self.options)))
+                let pyramid = kept.get_or_insert_with(|| Pyramid::new(size, &self.options));
+                let mut search = Search::new(size, &self.options, mask);
+                let cpu = &cpu.for_pixels(size.area()).begin_task("SIFT", pyramid.rows());
+                cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)))?;
+                Ok(search.take_sorted(cpu))
             },
         )
     }

@@ -1,6 +1,7 @@
 //! SIFT as in the paper, on whole images and one value at a time: the reference of the streamed form, with
-//! which it shares only the taps, the elementary functions and the options.
+//! which it shares only the taps, the elementary functions, the options and the type of a point.
 
+use super::refine::Point;
 use super::scale_space::gaussian_taps;
 use super::{SiftOptions, SiftPreset};
 use crate::device::Cpu;
@@ -115,13 +116,6 @@ pub(super) struct Octave<'o> {
     pub(super) number: i8,
     pub(super) gaussians: Vec<Image<f32>>,
     options: &'o SiftOptions,
-}
-
-pub(super) struct Point {
-    pub(super) keypoint: Keypoint,
-    pub(super) x: f32,
-    pub(super) y: f32,
-    pub(super) scale: f32,
 }
 
 type Position = [isize; 3];

@@ -78,10 +78,7 @@ impl Derivatives {
 
 /// Refines one extremum; `None` when it does not settle, is too weak, or lies on an edge.
 pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Point> {
-    let (at, derivatives, offset) = match options.preset {
-        SiftPreset::VlFeat => settle_in_place(octave, start, options)?,
-        SiftPreset::Default | SiftPreset::OpenCv => settle(octave, start, options)?,
-    };
+    let (at, derivatives, offset) = settle(octave, start, options)?;
     let Derivatives { value, gradient: [gx, gy, gs], xx, yy, xy, .. } = derivatives;
     let [dx, dy, ds] = offset;
     let response = (value + ((gx * dx + gy * dy) + gs * ds) * 0.5).abs();
@@ -108,33 +105,27 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
     Some(Point { keypoint, x, y, scale })
 }
 
-type Settled = (Candidate, Derivatives, [f32; 3]);
-
-/// Moves in position and scale until every component of the offset is below the limit.
-fn settle(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
+/// Moves in position and scale until every component of the offset is below the limit. VLFeat's rule: moves in x and y
+/// only; offsets below 1.5 are accepted.
+fn settle(
+    octave: &Octave,
+    start: Candidate,
+    options: &SiftOptions,
+) -> Option<(Candidate, Derivatives, [f32; 3])> {
+    let in_place = options.preset == SiftPreset::VlFeat;
     let mut at = start;
-    for _ in 0..MOST_MOVES {
+    for step in 1..=MOST_MOVES {
         let derivatives = Derivatives::at(octave, at);
         let offset = derivatives.offset()?;
-        if offset.iter().all(|v| v.abs() < options.settled_below()) {
-            return Some((at, derivatives, offset));
-        }
-        at = moved(octave, at, offset.map(|v| step_towards(v, options.settled_below())), options)?;
-    }
-    None
-}
-
-/// VLFeat's rule: moves in x and y only; offsets below 1.5 are accepted.
-fn settle_in_place(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
-    let mut at = start;
-    for step in 0.. {
-        let derivatives = Derivatives::at(octave, at);
-        let offset = derivatives.offset()?;
-        let [dx, dy, _] = offset.map(|v| step_towards(v, options.settled_below()));
-        // A step that would leave the searched part is not taken.
-        let next = moved(octave, at, [dx, dy, 0], options).unwrap_or(at);
-        if next == at || step + 1 == MOST_MOVES {
-            return offset.iter().all(|v| v.abs() < 1.5).then_some((at, derivatives, offset));
+        let [dx, dy, ds] = offset.map(|v| step_towards(v, options.settled_below()));
+        let next = match in_place {
+            // A step that would leave the searched part is not taken.
+            true => moved(octave, at, [dx, dy, 0], options).unwrap_or(at),
+            false => moved(octave, at, [dx, dy, ds], options)?,
+        };
+        if next == at || in_place && step == MOST_MOVES {
+            let accepted = !in_place || offset.iter().all(|v| v.abs() < 1.5);
+            return accepted.then_some((at, derivatives, offset));
         }
         at = next;
     }

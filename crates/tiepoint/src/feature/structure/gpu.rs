@@ -223,9 +223,10 @@ impl GpuStructure {
         GpuStack::new(&self.gpu, size, 1, count)
     }
 
-    /// Records a kernel whose lanes make the pixels of images of this size.
+    /// Records, as a stage, a kernel whose lanes make the pixels of images of this size.
     fn pixels<A: KernelArguments>(&self, commands: &mut Commands, size: Size, arguments: A) -> Result<()> {
         let kernel = self.program.kernel::<A>()?;
+        commands.stage("structure");
         Ok(commands.launch(&kernel, kernel.covering(size.width, size.height), arguments)?)
     }
 
@@ -263,11 +264,9 @@ impl GpuStructure {
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
         let (size, of) = (picture.size(), picture.buffer());
         let weighted = self.stack(size, 3)?;
-        commands.stage("structure");
         self.pixels(commands, size, Weigh { weighted: weighted.laid(), picture: of })?;
         let grids = self.grids(commands, &weighted)?;
         let even = self.stack(size, 1)?;
-        commands.stage("structure");
         let normalise =
             Normalise { even: even.laid(), picture: of, weighted: weighted.buffer(), grids: grids.laid() };
         self.pixels(commands, size, normalise)?;
@@ -275,12 +274,10 @@ impl GpuStructure {
         let second = self.filtered(commands, &self.scales[1], &first)?;
         let (first, second) = (first.buffer(), second.buffer());
         let lengths = self.stack(size, 3)?;
-        commands.stage("structure");
         let magnitudes = Magnitudes { lengths: lengths.laid(), first, second, weighted: weighted.buffer() };
         self.pixels(commands, size, magnitudes)?;
         let grids = self.grids(commands, &lengths)?;
         let (bins, strength) = (self.stack(size, BINS)?, self.stack(size, 1)?);
-        commands.stage("structure");
         let fill = Fill {
             bins: bins.laid(),
             strength: strength.buffer(),
@@ -301,7 +298,6 @@ impl GpuStructure {
         lengths: &GpuStack<f32>,
     ) -> Result<GpuImage<f32>> {
         let lanes = GpuImage::with_channels(&self.gpu, halves.size(), LANES)?;
-        commands.stage("structure");
         let arguments = SideBySide { lanes: lanes.laid(), halves: halves.laid(), lengths: lengths.laid() };
         self.pixels(commands, halves.size(), arguments)?;
         Ok(lanes)
@@ -328,12 +324,10 @@ impl GpuStructure {
         }
         let smooth = self.filtered(&mut commands, &self.strength, &strength)?;
         let tensor = self.stack(size, 3)?;
-        commands.stage("structure");
         let products = Products { tensor: tensor.laid(), smooth: smooth.buffer() };
         self.pixels(&mut commands, size, products)?;
         let tensor = self.filtered(&mut commands, &self.tensor, &tensor)?;
         let response = self.stack(size, 1)?;
-        commands.stage("structure");
         let respond = Respond { response: response.laid(), tensor: tensor.buffer() };
         self.pixels(&mut commands, size, respond)?;
         self.gpu.run(&commands)?;

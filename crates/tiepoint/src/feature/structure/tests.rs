@@ -115,10 +115,6 @@ fn masked(size: Size) -> Image<u8> {
     Image::from_fn(size, |x, y| if 3 * x + y > 150 && x + 2 * y < 140 { 0 } else { 255 })
 }
 
-fn blank(size: Size, grey: u8) -> Image<u8> {
-    Image::filled(size, 1, grey)
-}
-
 #[test]
 fn a_device_finds_the_bits_of_the_cpu() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -131,8 +127,7 @@ fn a_device_finds_the_bits_of_the_cpu() {
         };
         pictures.push((image, (i % 3 == 0).then(|| masked(size))));
     }
-    pictures.push((blank(Size::new(80, 70), 128), None));
-    pictures.push((blank(Size::new(80, 70), 0), None));
+    pictures.extend([128, 0].map(|grey| (Image::filled(Size::new(80, 70), 1, grey), None)));
     let speckled = Sensor::Speckle.shows(&picture(Size::new(120, 101), 5), 7);
     pictures.push((speckled, Some(masked(Size::new(120, 101)))));
     let mut most = 0;

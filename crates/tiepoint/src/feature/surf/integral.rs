@@ -18,8 +18,6 @@ pub(super) trait Total: Sum {
     fn signed(self) -> i64;
     /// The value read as two's complement and rounded to the nearest f32, ties to even.
     fn signed_f32(self) -> f32;
-    /// Whether the value read as two's complement is below 0.
-    fn is_negative(self) -> bool;
 }
 
 macro_rules! total {
@@ -36,10 +34,6 @@ macro_rules! total {
             #[inline(always)]
             fn signed_f32(self) -> f32 {
                 self as $signed as f32
-            }
-            #[inline(always)]
-            fn is_negative(self) -> bool {
-                (self as $signed) < 0
             }
         }
     };

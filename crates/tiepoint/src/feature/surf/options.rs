@@ -92,10 +92,6 @@ impl SurfOptions {
         usize::from(self.octaves.unwrap_or(default))
     }
 
-    pub(super) fn interval_count(&self) -> usize {
-        usize::from(self.intervals)
-    }
-
     pub(super) fn step_of(&self, octave: usize) -> usize {
         usize::from(self.step) << octave
     }

@@ -100,13 +100,13 @@ impl Octave {
 pub(super) fn octaves(options: &SurfOptions) -> Vec<Octave> {
     (0..options.octave_count())
         .map(|o| {
-            let step = options.step_of(o);
+            let (step, intervals) = (options.step_of(o), usize::from(options.intervals));
             let opencv = options.preset == SurfPreset::OpenCv;
             let layer = |i| Layer {
                 filter: if opencv { Filter::opencv(o, i, step) } else { Filter::paper(o, i) },
-                shared: (!opencv && o > 0 && i < options.interval_count() / 2).then_some(2 * i + 1),
+                shared: (!opencv && o > 0 && i < intervals / 2).then_some(2 * i + 1),
             };
-            let layers: Vec<_> = (0..options.interval_count()).map(layer).collect();
+            let layers: Vec<_> = (0..intervals).map(layer).collect();
             // Even filters have their centre between pixels.
             let [before, after] = layers[0].filter.outer;
             Octave { step, centre: (before + after - 1) as f32 * 0.5, layers }

@@ -314,7 +314,7 @@ pub(super) fn detect<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) ->
     let mut found = vec![];
     for o in 0..options.octave_count() {
         let step = options.step_of(o);
-        for i in 1..options.interval_count() - 1 {
+        for i in 1..usize::from(options.intervals) - 1 {
             for y in (0..view.size().height).step_by(step) {
                 for x in (0..view.size().width).step_by(step) {
                     let (x, y) = (x as i64, y as i64);

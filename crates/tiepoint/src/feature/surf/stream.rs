@@ -119,13 +119,6 @@ pub(super) struct Buffers<A> {
     waiting: Vec<Keypoint>,
 }
 
-/// Keypoints in any order, and their descriptors one after the other.
-#[derive(Default)]
-struct Described {
-    keypoints: Vec<Keypoint>,
-    values: Vec<f32>,
-}
-
 impl<A: Total> Buffers<A> {
     pub(super) fn detect<T: Pixel>(
         &mut self,
@@ -138,7 +131,7 @@ impl<A: Total> Buffers<A> {
         let size = view.size();
         self.start(tables, size);
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
-        let mut found = Described::default();
+        let (mut keypoints, mut values) = (Vec::new(), Vec::new());
         while self.integral.rows() < size.height {
             let first = self.integral.rows();
             {
@@ -156,12 +149,14 @@ impl<A: Total> Buffers<A> {
                 cpu.check()?;
             }
             let _stage = cpu.stage("describe");
-            self.describe(tables, options, cpu, &mut found);
+            let (more, their_values) = self.describe(tables, options, cpu);
+            keypoints.extend(more);
+            values.extend(their_values);
             cpu.advance(end - first);
             cpu.check()?;
         }
-        let descriptors = Descriptors::F32(found.values);
-        Ok(Features { keypoints: found.keypoints, descriptors, dimension: options.dimension(), image: size })
+        let descriptors = Descriptors::F32(values);
+        Ok(Features { keypoints, descriptors, dimension: options.dimension(), image: size })
     }
 
     fn start(&mut self, tables: &Tables, size: Size) {
@@ -258,8 +253,9 @@ impl<A: Total> Buffers<A> {
         self.waiting.extend(found.into_iter().flatten());
     }
 
-    /// Describes the waiting keypoints whose square lies above the last row.
-    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu, found: &mut Described) {
+    /// The waiting keypoints whose square lies above the last row, in any order, and their descriptors one after the
+    /// other.
+    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu) -> (Vec<Keypoint>, Vec<f32>) {
         let (rows, last) = (self.integral.rows(), self.integral.size().height);
         let complete = |k: &Keypoint| rows == last || k.y + tables.square.reach(k.scale) < rows as f32;
         let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
@@ -280,8 +276,7 @@ impl<A: Total> Buffers<A> {
                 dispatch!(level, simd => describe_at(simd, tables, options, integral, keypoints, values));
             }
         });
-        found.keypoints.append(&mut ready);
-        found.values.append(&mut values);
+        (ready, values)
     }
 }
 

@@ -19,16 +19,22 @@ fn reach(n: usize) -> [usize; 2] {
     [n / 2, n - 1 - n / 2]
 }
 
-fn shape(kernel: &Kernel, border: Border, channels: usize) -> Shape {
-    let (rows, columns) = (reach(kernel.size.height), reach(kernel.size.width));
+/// The filter of a kernel that is the product of a column and a row.
+fn shape<O: GpuPixel>(
+    (column, row): &(Vec<f32>, Vec<f32>),
+    border: Border,
+    channels: usize,
+) -> Shape<impl Fn(KernelSource) -> KernelSource> {
     Shape {
-        rows,
-        columns,
+        name: "convolve",
+        rows: reach(column.len()),
+        columns: reach(row.len()),
         channels,
         border,
         sum: "f32",
         planes: 1,
         text: include_str!("convolve.cl"),
+        definitions: move |source| conversions::<O>(source).table_f32("COLUMN", column).table_f32("ROW", row),
         local_memory: gpu::LOCAL_MEMORY,
     }
 }
@@ -40,22 +46,18 @@ fn conversions<O: GpuPixel>(source: KernelSource) -> KernelSource {
         .define("FINISH(v)", "pixel_from(v)")
 }
 
-fn factors<O: GpuPixel>(source: KernelSource, column: &[f32], row: &[f32]) -> KernelSource {
-    conversions::<O>(source).table_f32("COLUMN", column).table_f32("ROW", row)
-}
-
 /// The program of a kernel that is not a product.
 fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, border: Border, channels: usize) -> KernelSource {
-    let shape = shape(kernel, border, channels);
+    let (rows, columns) = (reach(kernel.size.height), reach(kernel.size.width));
     let source = gpu::for_kernels(KernelSource::new("convolve"), channels)
         .define("IN", I::NAME)
         .define("OUT", O::NAME)
         .define("V", ROWS)
         .define("SMALL", SMALL)
-        .define("UP", shape.rows[0])
-        .define("DOWN", shape.rows[1])
-        .define("LEFT", shape.columns[0] * channels)
-        .define("RIGHT", shape.columns[1] * channels);
+        .define("UP", rows[0])
+        .define("DOWN", rows[1])
+        .define("LEFT", columns[0] * channels)
+        .define("RIGHT", columns[1] * channels);
     let source = conversions::<O>(gpu::border_for_kernels(source, border));
     let source = match kernel.weights.len() <= SMALL {
         true => source.table_f32("WEIGHTS", &kernel.weights),
@@ -70,9 +72,8 @@ impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device refuses.
     pub fn convolve(gpu: &Gpu, kernel: &Kernel, border: Border, channels: usize) -> Result<Self> {
-        if let Some((column, row)) = &kernel.factors {
-            let shape = shape(kernel, border, channels);
-            return Self::separable(gpu, "convolve", &shape, |source| factors::<O>(source, column, row));
+        if let Some(factors) = &kernel.factors {
+            return Self::separable(gpu, shape::<O>(factors, border, channels));
         }
         let weighted =
             gpu.program(&whole::<I, O>(kernel, border, channels))?.kernel::<Weighted<'_, I, O>>()?;
@@ -126,11 +127,10 @@ pub(crate) mod tests {
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let far = product(255, 255);
-        let (column, row) = far.factors.as_ref().unwrap();
         vec![
             whole::<u8, f32>(&random(3, 3), Border::Clamp, 1),
             whole::<f32, f32>(&random(255, 255), Border::Clamp, 3),
-            shape(&far, Border::Clamp, 1).source::<u16, f32>("convolve", |s| factors::<f32>(s, column, row)),
+            shape::<f32>(far.factors.as_ref().unwrap(), Border::Clamp, 1).source::<u16, f32>(),
         ]
     }
 }

@@ -7,29 +7,39 @@ use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape};
 use crate::image::gpu::{self, GpuPixel};
 use tiepoint_gpu::KernelSource;
 
-fn shape<T: GpuPixel>(options: &GaussOptions, channels: usize) -> (Shape, bool) {
+fn shape<T: GpuPixel>(
+    options: &GaussOptions,
+    channels: usize,
+) -> Shape<impl Fn(KernelSource) -> KernelSource> {
     let eight_bit = T::u8s(&[]).is_some();
-    let radius = options.taps.radius(eight_bit);
-    let fixed = eight_bit && radius <= FIXED_SIZE / 2;
-    let sum = if fixed { "i32" } else { "f32" };
-    let (rows, border) = ([radius; 2], options.border);
-    let text = include_str!("gauss.cl");
-    (Shape { rows, columns: rows, channels, border, sum, planes: 1, text, local_memory: LOCAL_MEMORY }, fixed)
-}
-
-fn arithmetic<T: GpuPixel>(source: KernelSource, options: &GaussOptions, fixed: bool) -> KernelSource {
-    let source = gpu::for_kernels::<T>(source).define("READ(v)", "((MID)(v))").define("SKIPPED(v)", "(v)");
-    if fixed {
-        let taps: Vec<i32> = options.taps.to_q8().into_iter().map(i32::from).collect();
-        source
-            .table_i32("TAPS", &taps)
-            .define("MULTIPLY_ADD(a, b, c)", "((a) * (b) + (c))")
-            .define("FINISH(v)", "((OUT)((v + 32768) >> 16))")
-    } else {
-        source
-            .table_f32("TAPS", &options.taps.to_f32(T::u8s(&[]).is_some()))
-            .define("MULTIPLY_ADD(a, b, c)", "FMA(a, b, c)")
-            .define("FINISH(v)", "pixel_from(v)")
+    let reach = [options.taps.radius(eight_bit); 2];
+    let fixed = eight_bit && reach[0] <= FIXED_SIZE / 2;
+    Shape {
+        name: "gauss",
+        rows: reach,
+        columns: reach,
+        channels,
+        border: options.border,
+        sum: if fixed { "i32" } else { "f32" },
+        planes: 1,
+        text: include_str!("gauss.cl"),
+        definitions: move |source| {
+            let source =
+                gpu::for_kernels::<T>(source).define("READ(v)", "((MID)(v))").define("SKIPPED(v)", "(v)");
+            if fixed {
+                let taps: Vec<i32> = options.taps.to_q8().into_iter().map(i32::from).collect();
+                source
+                    .table_i32("TAPS", &taps)
+                    .define("MULTIPLY_ADD(a, b, c)", "((a) * (b) + (c))")
+                    .define("FINISH(v)", "((OUT)((v + 32768) >> 16))")
+            } else {
+                source
+                    .table_f32("TAPS", &options.taps.to_f32(eight_bit))
+                    .define("MULTIPLY_ADD(a, b, c)", "FMA(a, b, c)")
+                    .define("FINISH(v)", "pixel_from(v)")
+            }
+        },
+        local_memory: LOCAL_MEMORY,
     }
 }
 
@@ -41,14 +51,12 @@ impl<T: GpuPixel> GpuFilter<T, T> {
     /// when the device refuses.
     pub fn gauss(gpu: &Gpu, options: &GaussOptions, channels: usize) -> Result<Self> {
         options.check()?;
-        let (shape, fixed) = shape::<T>(options, channels);
-        Self::separable(gpu, "gauss", &shape, |source| arithmetic::<T>(source, options, fixed))
+        Self::separable(gpu, shape::<T>(options, channels))
     }
 
     /// The program of [`gauss`](Self::gauss).
     pub(crate) fn gauss_source(gpu: &Gpu, options: &GaussOptions, channels: usize) -> KernelSource {
-        let (shape, fixed) = shape::<T>(options, channels);
-        shape.fitting(gpu).source::<T, T>("gauss", |source| arithmetic::<T>(source, options, fixed))
+        shape::<T>(options, channels).fitting(gpu).source::<T, T>()
     }
 }
 
@@ -97,16 +105,11 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        let mut sources = vec![];
         let source = |taps, border, channels| {
             let options = GaussOptions { taps, border };
-            let (shape, fixed) = shape::<u8>(&options, channels);
-            let bytes = shape.source::<u8, u8>("gauss", |s| arithmetic::<u8>(s, &options, fixed));
-            let (shape, fixed) = super::shape::<f32>(&options, channels);
-            [bytes, shape.source::<f32, f32>("gauss", |s| arithmetic::<f32>(s, &options, fixed))]
+            let bytes = shape::<u8>(&options, channels).source::<u8, u8>();
+            [bytes, shape::<f32>(&options, channels).source::<f32, f32>()]
         };
-        sources.extend(source(Taps::Size(5), Border::Skip, 1));
-        sources.extend(source(Taps::Sigma(20.0), Border::Reflect, 3));
-        sources
+        [source(Taps::Size(5), Border::Skip, 1), source(Taps::Sigma(20.0), Border::Reflect, 3)].concat()
     }
 }

@@ -7,9 +7,10 @@ use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape, border_for_kernels};
 use crate::image::gpu::{self, GpuImage, GpuPixel, Plane};
 use tiepoint_gpu::KernelSource;
 
-fn shape(options: &HessianOptions) -> Shape {
+fn shape<T: GpuPixel>(options: &HessianOptions) -> Shape<impl Fn(KernelSource) -> KernelSource> {
     let reach = [RADIUS; 2];
     Shape {
+        name: "hessian",
         rows: reach,
         columns: reach,
         channels: 1,
@@ -17,16 +18,15 @@ fn shape(options: &HessianOptions) -> Shape {
         sum: "i32",
         planes: 3,
         text: include_str!("hessian.cl"),
+        definitions: move |source| {
+            gpu::for_kernels::<T>(source)
+                .define("READ(v)", "((i32)pixel_level(v))")
+                .define("SKIPPED(v)", "0.0f")
+                .define_f32("SCALE", scale::<T>())
+                .define_f32("WEIGHT", options.weight)
+        },
         local_memory: LOCAL_MEMORY,
     }
-}
-
-fn arithmetic<T: GpuPixel>(source: KernelSource, options: &HessianOptions) -> KernelSource {
-    gpu::for_kernels::<T>(source)
-        .define("READ(v)", "((i32)pixel_level(v))")
-        .define("SKIPPED(v)", "0.0f")
-        .define_f32("SCALE", scale::<T>())
-        .define_f32("WEIGHT", options.weight)
 }
 
 impl<T: GpuPixel> GpuFilter<T, f32> {
@@ -37,7 +37,7 @@ impl<T: GpuPixel> GpuFilter<T, f32> {
     /// when the device refuses.
     pub fn hessian(gpu: &Gpu, options: &HessianOptions) -> Result<Self> {
         options.check()?;
-        Self::separable(gpu, "hessian", &shape(options), |source| arithmetic::<T>(source, options))
+        Self::separable(gpu, shape::<T>(options))
     }
 }
 
@@ -184,7 +184,6 @@ pub(crate) mod tests {
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let options = HessianOptions::default();
-        let response = |_| shape(&options).source::<f32, f32>("hessian", |s| arithmetic::<f32>(s, &options));
-        vec![response(()), maxima_source::<u8>(&options)]
+        vec![shape::<f32>(&options).source::<f32, f32>(), maxima_source::<u8>(&options)]
     }
 }

@@ -11,8 +11,13 @@ use tiepoint_gpu::{Element, KernelSource};
 /// The most channels: a tile's margin.
 const CHANNELS: usize = 32;
 
-fn shape<T: GpuPixel>(border: Border, channels: usize, form: &str) -> Shape {
+fn shape<T: GpuPixel>(
+    border: Border,
+    channels: usize,
+    form: &str,
+) -> Shape<impl Fn(KernelSource) -> KernelSource> {
     Shape {
+        name: "sobel",
         rows: [1; 2],
         columns: [1; 2],
         channels,
@@ -20,18 +25,17 @@ fn shape<T: GpuPixel>(border: Border, channels: usize, form: &str) -> Shape {
         sum: if T::f32s(&[]).is_some() { "f32" } else { "i32" },
         planes: if form == <Magnitude as Form<u8>>::NAME { 2 } else { 1 },
         text: include_str!("sobel.cl"),
+        definitions: move |source| {
+            gpu::for_kernels::<T>(source)
+                .define("READ(v)", "((MID)(v))")
+                .define("SKIPPED(v)", "0")
+                .define("X", 0)
+                .define("Y", 1)
+                .define("MAGNITUDE", 2)
+                .define("FORM", form)
+        },
         local_memory: LOCAL_MEMORY,
     }
-}
-
-fn arithmetic<T: GpuPixel>(source: KernelSource, form: &str) -> KernelSource {
-    gpu::for_kernels::<T>(source)
-        .define("READ(v)", "((MID)(v))")
-        .define("SKIPPED(v)", "0")
-        .define("X", 0)
-        .define("Y", 1)
-        .define("MAGNITUDE", 2)
-        .define("FORM", form)
 }
 
 impl<T: GpuPixel + Sobel, O: Element> GpuFilter<T, O> {
@@ -44,8 +48,7 @@ impl<T: GpuPixel + Sobel, O: Element> GpuFilter<T, O> {
         if channels > CHANNELS {
             return Err(Error::Image(format!("{channels} channels: Sobel on a GPU takes up to {CHANNELS}")));
         }
-        let shape = shape::<T>(border, channels, F::NAME);
-        Self::separable(gpu, "sobel", &shape, |source| arithmetic::<T>(source, F::NAME))
+        Self::separable(gpu, shape::<T>(border, channels, F::NAME))
     }
 }
 
@@ -77,11 +80,8 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        let source = |form| {
-            shape::<u16>(Border::Clamp, 1, form).source::<u16, u16>("sobel", |s| arithmetic::<u16>(s, form))
-        };
-        let float = shape::<f32>(Border::Clamp, 3, "MAGNITUDE");
-        let float = float.source::<f32, f32>("sobel", |s| arithmetic::<f32>(s, "MAGNITUDE"));
+        let source = |form| shape::<u16>(Border::Clamp, 1, form).source::<u16, u16>();
+        let float = shape::<f32>(Border::Clamp, 3, "MAGNITUDE").source::<f32, f32>();
         vec![source("X"), source("Y"), source("MAGNITUDE"), float]
     }
 }

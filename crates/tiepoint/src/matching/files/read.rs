@@ -40,6 +40,9 @@ type Parsed<T> = std::result::Result<T, String>;
 /// Reads a line with its number among those of matches.
 type Row = fn(&str, u32, &Maps) -> Parsed<MatchRow>;
 
+/// Where both images lie on the map.
+type Maps = [Option<[f64; 6]>; 2];
+
 /// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, NPZ, text with
 /// uncertainties of the Ames Stereo Pipeline (6 numbers a line), a file of MicMac's `Homol` (5), `sift_matches.txt` of
 /// s2p (4), ground control points of QGIS that lie on pixels of a picture. A file without lines holds no matches.
@@ -61,16 +64,12 @@ pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Resul
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
     let within = match &names {
         Some([a, b]) if path.is_dir() => {
-            let of_pair = |a: &str, b: &str| path.join(format!("Pastis{a}")).join(format!("{b}.txt"));
-            let ways = [of_pair(a, b), of_pair(b, a)];
-            let missing =
-                || format!("holds no matches of {a} and {b}: expected {} (MicMac)", ways[0].display());
-            Some(
-                ways.iter()
-                    .find(|path| path.is_file())
-                    .ok_or_else(|| Error::format(path, missing()))?
-                    .clone(),
-            )
+            let ways =
+                [(a, b), (b, a)].map(|(a, b)| path.join(format!("Pastis{a}")).join(format!("{b}.txt")));
+            let expected = ways[0].display();
+            let missing = format!("holds no matches of {a} and {b}: expected {expected} (MicMac)");
+            let found = ways.iter().find(|path| path.is_file());
+            Some(found.ok_or_else(|| Error::format(path, missing))?.clone())
         }
         _ => None,
     };
@@ -89,7 +88,7 @@ pub fn parse_matches(text: &str, path: impl AsRef<Path>, images: &MatchSides<'_>
     let path = path.as_ref();
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
     let fault = |reason| Error::format(path, reason);
-    let mut read = of_text(text, &Maps { of: images.transforms }).map_err(fault)?;
+    let mut read = of_text(text, &images.transforms).map_err(fault)?;
     if read.format == MatchFormat::MicMac {
         read.names = micmac_names(path);
     }
@@ -156,18 +155,11 @@ fn asp_order(path: &Path, names: [&str; 2]) -> Option<bool> {
     }
 }
 
-/// Where both images lie on the map.
-struct Maps {
-    of: [Option<[f64; 6]>; 2],
-}
-
-impl Maps {
-    /// The pixel of a place on the map of an image.
-    fn pixel(&self, image: usize, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
-        let [a, b, c, d, e, f] = self.of[image].ok_or(ON_A_MAP)?;
-        let (x, y, area) = (x - c, y - f, a * e - b * d);
-        Ok([(e * x - b * y) / area - 0.5, (a * y - d * x) / area - 0.5])
-    }
+/// The pixel of a place on the map of an image.
+fn pixel(map: Option<[f64; 6]>, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
+    let [a, b, c, d, e, f] = map.ok_or(ON_A_MAP)?;
+    let (x, y, area) = (x - c, y - f, a * e - b * d);
+    Ok([(e * x - b * y) / area - 0.5, (a * y - d * x) / area - 0.5])
 }
 
 const ON_A_MAP: &str = "its places are on a map, and no pixels of a picture: `match` and `register` with --matches take them \
@@ -256,8 +248,8 @@ fn qgis(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
 /// A line of QGIS whose first place is on the map of B; the second is on that of A, if it has one.
 fn qgis_on_a_map(line: &str, index: u32, maps: &Maps) -> Parsed<MatchRow> {
     let [bx, by, ax, ay, enabled] = numbers::<f64, 5>(&mut line.split(',').take(5), line)?;
-    let a = if maps.of[0].is_some() { maps.pixel(0, [ax, ay])? } else { upwards([ax, ay]) };
-    control_point(a, maps.pixel(1, [bx, by])?, enabled, index, line)
+    let a = if maps[0].is_some() { pixel(maps[0], [ax, ay])? } else { upwards([ax, ay]) };
+    control_point(a, pixel(maps[1], [bx, by])?, enabled, index, line)
 }
 
 /// A pixel in the coordinates of QGIS, from the corner of the first pixel, and upwards.
@@ -290,7 +282,7 @@ fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
             value.filter(|value: &f64| value.is_finite()).ok_or_else(expected)
         };
         let a = [number("Pixel")? - 0.5, number("Line")? - 0.5];
-        control_point(a, maps.pixel(1, [number("X")?, number("Y")?])?, 1.0, index, "GCP")
+        control_point(a, pixel(maps[1], [number("X")?, number("Y")?])?, 1.0, index, "GCP")
     };
     let rows: Vec<MatchRow> = (0..).zip(points).map(row).collect::<Parsed<_>>()?;
     if rows.is_empty() {
@@ -396,7 +388,7 @@ mod tests {
 
     #[test]
     fn files_of_others_are_read_and_what_is_none_is_refused() {
-        let nowhere = &Maps { of: [None; 2] };
+        let nowhere = &[None; 2];
         let first = |text: &str| of_text(text, nowhere).unwrap().rows[0];
         let row = first("# of another program\n1e2 5 7.25 8\n");
         assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
@@ -449,13 +441,13 @@ mod tests {
                 "#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n{x},{y},{},{},1\n",
                 source.0, source.1
             );
-            let read = of_text(&text, &Maps { of: maps }).unwrap();
+            let read = of_text(&text, &maps).unwrap();
             assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
         }
         let text = format!(
             "<VRTDataset><GCPList><GCP Pixel=\"3.5\" Line=\"4.5\" X=\"{x}\" Y=\"{y}\"/></GCPList></VRTDataset>"
         );
-        let read = of_text(&text, &Maps { of: [None, Some(turned)] }).unwrap();
+        let read = of_text(&text, &[None, Some(turned)]).unwrap();
         assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
     }
 

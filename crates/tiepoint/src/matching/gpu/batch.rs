@@ -5,7 +5,7 @@ use super::regions::FOUND;
 use super::rows::groups;
 use super::rule::Rule;
 use super::{GpuMatcher, Match, MatchOptions};
-use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
+use crate::device::gpu::{Buffer, Commands, Pinned};
 use crate::{Error, Result};
 
 /// Words of a match: pair, features of A and of B, distance, ratio.
@@ -37,18 +37,6 @@ pub(super) struct Landing {
     rows: Pinned<u32>,
 }
 
-impl Landing {
-    fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self { count: gpu.pinned(1)?, rows: gpu.pinned(ROW)? })
-    }
-}
-
-struct Batch {
-    found: Buffer<u32>,
-    count: Buffer<u32>,
-    commands: Commands,
-}
-
 impl GpuMatcher {
     /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds
     /// them. All memory besides the packed features is allocated once, for the largest pair, and kept. Several threads
@@ -59,9 +47,9 @@ impl GpuMatcher {
     /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed
     /// for another `same_sign`.
     pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
-        let Batch { found, count, mut commands } = self.record_batch(pairs, options)?;
+        let (found, count, mut commands) = self.record_batch(pairs, options)?;
         self.landings.with(
-            || Landing::new(&self.gpu),
+            || Ok(Landing { count: self.gpu.pinned(1)?, rows: self.gpu.pinned(ROW)? }),
             |landing| {
                 commands.download(&count, &mut landing.count)?;
                 self.gpu.run(&commands)?;
@@ -81,7 +69,12 @@ impl GpuMatcher {
         )
     }
 
-    fn record_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Batch> {
+    /// The rows of all matches, their number, and the commands that write both.
+    fn record_batch(
+        &self,
+        pairs: &[[&GpuPacked; 2]],
+        options: &MatchOptions,
+    ) -> Result<(Buffer<u32>, Buffer<u32>, Commands)> {
         options.check()?;
         if options.guide.is_some() {
             return Err(Error::Mismatch("a batch of pairs has no model to guide it".into()));
@@ -121,7 +114,7 @@ impl GpuMatcher {
             };
             commands.launch(&kernels.accept_matches, groups(a.capacity), accepted)?;
         }
-        Ok(Batch { found, count, commands })
+        Ok((found, count, commands))
     }
 }
 

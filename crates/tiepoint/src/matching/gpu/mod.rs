@@ -29,14 +29,15 @@ use super::{
 };
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
-use crate::feature::by_value;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::gpu::sending::Sending;
+use crate::feature::{ByValue, by_value};
 use crate::{Error, Result};
 use batch::Landing;
-use regions::{Cut, FOUND, Rows, SearchKind, Side};
+use regions::{Cut, FOUND, SearchKind, Side};
 use rows::GpuRows;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use tiepoint_gpu::lock;
 
 /// Work groups for each multiprocessor: enough that little time is lost while the last ones finish.
 const GROUPS_A_UNIT: u32 = 16;
@@ -123,7 +124,7 @@ impl GpuMatcher {
     }
 
     fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {
-        let (floats, dimension) = (features.descriptors.are_floats(), features.dimension);
+        let (floats, dimension) = (matches!(features.descriptors, ByValue::F32(_)), features.dimension);
         let form = if guided { Form::Portable } else { self.form(floats, dimension) };
         SearchKind { form, floats, dimension }
     }
@@ -138,16 +139,6 @@ impl GpuMatcher {
 
     fn searches(&self, kind: SearchKind) -> Result<Arc<NearestKernels>> {
         self.searches.get(kind, || NearestKernels::new(&self.gpu, kind))
-    }
-
-    fn order(
-        &self,
-        commands: &mut Commands,
-        features: &GpuFeatures,
-        kind: SearchKind,
-        by_sign: bool,
-    ) -> Result<Rows> {
-        self.rows(kind)?.order(&self.gpu, commands, features, Side::new(features, kind), by_sign)
     }
 
     /// Adds the search for the two nearest neighbours, in both directions, to the commands; of `options` only
@@ -168,8 +159,15 @@ impl GpuMatcher {
         let kind = self.kind(a, b, options.guide.is_some())?;
         match &options.guide {
             Some(guide) if !guide.b_from_a.kind().is_epipolar() => {
-                let by_sign = options.same_sign;
-                self.record_places(commands, &PlaceSearch { kind, features: [a, b], guide, by_sign })
+                let (gpu, by_sign) = (&self.gpu, options.same_sign);
+                let search = &PlaceSearch { kind, features: [a, b], guide, by_sign };
+                let nearest = gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
+                let regions = by_value!(
+                    (&a.descriptors, &b.descriptors),
+                    (a, b) => places::record(gpu, commands, search, [a, b], &nearest)?,
+                    else return Err(kinds_differ())
+                );
+                Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: kind.floats })
             }
             guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), options.same_sign),
         }
@@ -184,8 +182,9 @@ impl GpuMatcher {
         guide: Option<&Guide>,
         by_sign: bool,
     ) -> Result<GpuNearest> {
-        let row_a = self.order(commands, a, kind, by_sign)?;
-        let row_b = self.order(commands, b, kind, by_sign)?;
+        let kernels = self.rows(kind)?;
+        let row_a = kernels.order(&self.gpu, commands, a, kind, by_sign)?;
+        let row_b = kernels.order(&self.gpu, commands, b, kind, by_sign)?;
         let cut = self.cut(row_a.side, row_b.side);
         let result = GpuNearest {
             nearest: self.gpu.buffer(cut.result() as usize)?,
@@ -213,19 +212,8 @@ impl GpuMatcher {
                 searches.search(commands, [&a, &b], cut, &found)?;
             }
         }
-        self.rows(kind)?.merge(commands, rows.each_ref(), cut, &found, &result.nearest)?;
+        kernels.merge(commands, rows.each_ref(), cut, &found, &result.nearest)?;
         Ok(result)
-    }
-
-    fn record_places(&self, commands: &mut Commands, search: &PlaceSearch<'_>) -> Result<GpuNearest> {
-        let [a, b] = search.features;
-        let nearest = self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
-        let regions = by_value!(
-            (&a.descriptors, &b.descriptors),
-            (a, b) => places::record(&self.gpu, commands, search, [a, b], &nearest)?,
-            else return Err(kinds_differ())
-        );
-        Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: search.kind.floats })
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -234,7 +222,14 @@ impl GpuMatcher {
     /// # Errors
     /// As [`super::nearest_neighbours`], and [`Error::Device`].
     pub fn nearest_neighbours(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<[Vec<Option<Nearest>>; 2]> {
-        self.nearest(a, b, &MatchOptions { same_sign: false, ..MatchOptions::default() })
+        if self.kind_unless_empty(a, b)?.is_none() {
+            return Ok([a.len()?, b.len()?].map(|n| vec![None; n]));
+        }
+        let options = MatchOptions { same_sign: false, ..MatchOptions::default() };
+        let mut commands = Commands::new();
+        let found = self.record(&mut commands, a, b, &options)?;
+        self.gpu.run(&commands)?;
+        found.download()
     }
 
     /// The matches of A with B, in the order of their index in A, as [`super::match_features`] gives them.
@@ -293,22 +288,6 @@ impl GpuMatcher {
             if counts.contains(&0) && !broken { Ok(None) } else { Err(error) }
         })
     }
-
-    fn nearest(
-        &self,
-        a: &GpuFeatures,
-        b: &GpuFeatures,
-        options: &MatchOptions,
-    ) -> Result<[Vec<Option<Nearest>>; 2]> {
-        options.check()?;
-        if self.kind_unless_empty(a, b)?.is_none() {
-            return Ok([a.len()?, b.len()?].map(|n| vec![None; n]));
-        }
-        let mut commands = Commands::new();
-        let found = self.record(&mut commands, a, b, options)?;
-        self.gpu.run(&commands)?;
-        found.download()
-    }
 }
 
 impl GpuNearest {
@@ -357,7 +336,7 @@ impl<K> Default for Kernels<K> {
 
 impl<K> Kernels<K> {
     fn get(&self, kind: SearchKind, make: impl FnOnce() -> Result<K>) -> Result<Arc<K>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if let Some((_, kernels)) = known.iter().find(|(of, _)| *of == kind) {
             return Ok(kernels.clone());
         }

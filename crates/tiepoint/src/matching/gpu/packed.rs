@@ -44,7 +44,7 @@ impl GpuMatcher {
             _ => {
                 super::check(features)?;
                 let mut commands = Commands::new();
-                let rows = self.order(&mut commands, features, kind, by_sign)?;
+                let rows = self.rows(kind)?.order(&self.gpu, &mut commands, features, kind, by_sign)?;
                 let packed =
                     self.searches(kind)?.pack(&self.gpu, &mut commands, &features.descriptors, rows)?;
                 self.gpu.run(&commands)?;

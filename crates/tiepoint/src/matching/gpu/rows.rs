@@ -97,9 +97,10 @@ impl GpuRows {
         gpu: &Gpu,
         commands: &mut Commands,
         features: &GpuFeatures,
-        side: Side,
+        kind: SearchKind,
         by_sign: bool,
     ) -> Result<Rows> {
+        let side = Side::new(features, kind);
         commands.stage("match order");
         let rows = Rows { side, order: gpu.buffer(side.rows() as usize)?, regions: gpu.buffer(2)? };
         let (keypoints, count) = (&features.keypoints, &features.count);

@@ -1,4 +1,4 @@
-// Which nearest neighbours are matches: ratio.rs and mutual.rs.
+// Which nearest neighbours are matches: ratio.rs, and mutual choice as in matching/mod.rs.
 
 #if FLOATS
 FUNCTION f32 euclidean(Distance squared) { return SQRT(squared > 0.0f ? squared : 0.0f); }

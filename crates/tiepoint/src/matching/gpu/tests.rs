@@ -1,4 +1,4 @@
-use super::super::tests::{Numbers, features};
+use super::super::tests::{Numbers, features, unlike};
 use super::*;
 use crate::device::Cpu;
 use crate::device::gpu::all;
@@ -298,15 +298,9 @@ fn a_batch_is_what_each_pair_alone_is() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let floats = features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4);
-    let bytes = features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4);
-    let longer = features(&[[0.0; 2]; 1], Descriptors::U8(vec![1; 8]), 8);
-    let bare = features(&[[0.0; 2]; 2], Descriptors::U8(vec![]), 0);
-    let none = features(&[], Descriptors::F32(vec![]), 0);
     let options = MatchOptions::default();
     for (gpu, matcher) in matchers() {
-        let [floats, bytes, longer, bare, none] =
-            [&floats, &bytes, &longer, &bare, &none].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        let [bytes, floats, longer, bare, none] = unlike().map(|f| GpuFeatures::upload(gpu, &f).unwrap());
         for other in [&floats, &longer, &bare] {
             let found = matcher.match_features(&bytes, other, &options);
             assert!(matches!(found, Err(Error::Mismatch(_))), "{gpu:?} {other:?}");

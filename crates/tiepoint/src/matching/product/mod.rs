@@ -164,13 +164,7 @@ impl Element for u8 {
     type Sum = i32;
 
     fn per_word(level: Level) -> usize {
-        match Words::at(level) {
-            Words::Pairs => 2,
-            #[cfg(target_arch = "aarch64")]
-            Words::Quads => 4,
-            #[cfg(target_arch = "x86_64")]
-            Words::SignedQuads => 4,
-        }
+        if Words::at(level) == Words::Pairs { 2 } else { 4 }
     }
 
     fn words(level: Level, values: &[Self]) -> [i32; 2] {

@@ -85,49 +85,35 @@ impl GpuDescribe {
 
     /// Writes the first features of some images in their order, their descriptors, and the number of features. The
     /// number exceeds the capacity, which is the same for all lists, if there was too little room for the features or
-    /// for the points that they come from. `from` are the points, the features and their order; `wanted` are the images
-    /// and the number of features of each.
+    /// for the points that they come from. `limit` is the number of features of each image.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
-        from: (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
-        wanted: (Range<usize>, u32),
-        levels: &GpuLevels,
-    ) -> Result<()> {
-        by_value!(
-            (&self.kernel, descriptors),
-            (kernel, to) => self.launch(kernel, commands, (described, to), from, wanted, levels),
-            else Err(Error::Mismatch("descriptors of one kind, and memory for the other".into()))
-        )
-    }
-
-    fn launch<V: Element>(
-        &self,
-        kernel: &Kernel<Describe<'static, V>>,
-        commands: &mut Commands,
-        (described, descriptors): (&GpuKeypoints, &Buffer<V>),
         (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
         (images, limit): (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        let arguments = Describe {
-            keypoints: &described.keypoints,
-            descriptors,
-            counts: &described.counts,
-            order,
-            features: &features.keypoints,
-            feature_counts: &features.counts,
-            point_counts: &points.counts,
-            levels: &levels.values,
-            octaves: &levels.octaves,
-            image_stride: levels.plan.image_stride as u64,
-            first_image: images.start as i32,
-            limit,
-            capacity: features.capacity as u32,
-            dimension: self.dimension,
-            octave_count: levels.plan.octaves.len() as i32,
-        };
-        Ok(commands.launch(kernel, groups(features, images.len()), arguments)?)
+        let groups = groups(features, images.len());
+        by_value!((&self.kernel, descriptors), (kernel, descriptors) => {
+            let arguments = Describe {
+                keypoints: &described.keypoints,
+                descriptors,
+                counts: &described.counts,
+                order,
+                features: &features.keypoints,
+                feature_counts: &features.counts,
+                point_counts: &points.counts,
+                levels: &levels.values,
+                octaves: &levels.octaves,
+                image_stride: levels.plan.image_stride as u64,
+                first_image: images.start as i32,
+                limit,
+                capacity: features.capacity as u32,
+                dimension: self.dimension,
+                octave_count: levels.plan.octaves.len() as i32,
+            };
+            Ok(commands.launch(kernel, groups, arguments)?)
+        }, else Err(Error::Mismatch("descriptors of one kind, and memory for the other".into())))
     }
 }

@@ -40,30 +40,6 @@ pub struct Stages {
     describe: GpuDescribe,
 }
 
-impl Stages {
-    fn new(gpu: &Gpu, cpu: &Cpu, options: SiftOptions) -> Result<Self> {
-        let mut sources = GpuScaleSpace::sources(&options);
-        sources.extend([
-            // Most images have 8 bits. The programs for other types are compiled at their first image.
-            GpuBase::<u8>::source(&options),
-            GpuExtrema::source(&options),
-            GpuOrder::source(options.selection),
-            GpuDescribe::source(&options),
-        ]);
-        let upright = options.upright;
-        sources.extend((!upright).then(|| GpuOrient::source(&options)));
-        compile(gpu, cpu, sources)?;
-        Ok(Self {
-            options,
-            scale_space: GpuScaleSpace::new(gpu, &options)?,
-            extrema: GpuExtrema::new(gpu, &options)?,
-            orient: (!upright).then(|| GpuOrient::new(gpu, &options)).transpose()?,
-            order: GpuOrder::new(gpu, options.selection)?,
-            describe: GpuDescribe::new(gpu, &options)?,
-        })
-    }
-}
-
 /// The memory between the stages, and the work in it.
 #[derive(Debug)]
 pub struct SiftPipeline {
@@ -154,7 +130,25 @@ impl Pipeline for SiftPipeline {
     }
 
     fn stages(gpu: &Gpu, cpu: &Cpu, options: &SiftOptions) -> Result<Stages> {
-        Stages::new(gpu, cpu, *options)
+        let mut sources = GpuScaleSpace::sources(options);
+        sources.extend([
+            // Most images have 8 bits. The programs for other types are compiled at their first image.
+            GpuBase::<u8>::source(options),
+            GpuExtrema::source(options),
+            GpuOrder::source(options.selection),
+            GpuDescribe::source(options),
+        ]);
+        let upright = options.upright;
+        sources.extend((!upright).then(|| GpuOrient::source(options)));
+        compile(gpu, cpu, sources)?;
+        Ok(Stages {
+            options: *options,
+            scale_space: GpuScaleSpace::new(gpu, options)?,
+            extrema: GpuExtrema::new(gpu, options)?,
+            orient: (!upright).then(|| GpuOrient::new(gpu, options)).transpose()?,
+            order: GpuOrder::new(gpu, options.selection)?,
+            describe: GpuDescribe::new(gpu, options)?,
+        })
     }
 
     fn new(

@@ -128,14 +128,6 @@ pub(crate) struct GpuScaleSpace {
 #[derive(Clone, Copy, Debug)]
 struct Room(usize);
 
-#[derive(Clone, Copy)]
-struct Task<'p> {
-    octave: &'p OctavePlan,
-    level: usize,
-    /// Level 0 of the next octave comes from this level.
-    decimates: bool,
-}
-
 /// Adds the code that every program needs.
 fn shared(source: KernelSource, options: &SiftOptions) -> KernelSource {
     let source = source.define("ALIGNMENT", Plan::ALIGNMENT).define("HALO", HALO);
@@ -282,9 +274,16 @@ impl GpuScaleSpace {
         for turn in 1.. {
             let begun = octaves[..small].iter().enumerate().map_while(|(o, octave)| {
                 let level = turn - plan.levels.checked_mul(o).filter(|&behind| behind < turn)?;
-                Some(Task { octave, level, decimates: level == plan.levels && o < plan.decimated() })
+                Some(BlurTask {
+                    offset: octave.offset as u64,
+                    level: level as i32,
+                    width: octave.size.width as i32,
+                    height: octave.size.height as i32,
+                    rows: 0,
+                    decimates: i32::from(level == plan.levels && o < plan.decimated()),
+                })
             });
-            let tasks: Vec<Task<'_>> = begun.filter(|t| t.level < plan.levels + 3).collect();
+            let tasks: Vec<BlurTask> = begun.filter(|task| (task.level as usize) < plan.levels + 3).collect();
             if tasks.is_empty() {
                 break;
             }
@@ -304,29 +303,18 @@ impl GpuScaleSpace {
         Ok(())
     }
 
-    fn record_turn(&self, commands: &mut Commands, tasks: &[Task<'_>], levels: &GpuLevels) -> Result<()> {
+    /// Makes the levels of some tasks in one launch, and chooses their rows.
+    fn record_turn(&self, commands: &mut Commands, tasks: &[BlurTask], levels: &GpuLevels) -> Result<()> {
         let GpuLevels { plan, values, .. } = levels;
-        let sizes: Vec<Size> = tasks.iter().map(|task| task.octave.size).collect();
+        let size = |task: &BlurTask| Size::new(task.width as usize, task.height as usize);
+        let sizes: Vec<Size> = tasks.iter().map(size).collect();
         let rows = self.room.rows(&sizes, plan.images);
         // A missing task repeats the numbers of the last one; no group works on it.
-        let [a, b, c] = std::array::from_fn(|i| tasks[i.min(tasks.len() - 1)].for_kernel(rows));
+        let [a, b, c] =
+            std::array::from_fn(|i| BlurTask { rows: rows as i32, ..tasks[i.min(tasks.len() - 1)] });
         let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
-        let kernel = &self.levels[tasks[0].level % plan.levels];
+        let kernel = &self.levels[tasks[0].level as usize % plan.levels];
         Ok(commands.launch(kernel, [groups_of(&sizes, rows), 1, plan.images], arguments)?)
-    }
-}
-
-impl Task<'_> {
-    fn for_kernel(self, rows: usize) -> BlurTask {
-        let Self { octave, level, decimates } = self;
-        BlurTask {
-            offset: octave.offset as u64,
-            level: level as i32,
-            width: octave.size.width as i32,
-            height: octave.size.height as i32,
-            rows: rows as i32,
-            decimates: i32::from(decimates),
-        }
     }
 }
 

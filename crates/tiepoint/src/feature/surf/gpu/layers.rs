@@ -44,7 +44,7 @@ pub(crate) struct Grid {
     pub finer: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Layers {
     /// For every octave, the grids of its layers.
     pub grids: Vec<Vec<Grid>>,
@@ -92,16 +92,11 @@ impl Table {
 
 impl Layers {
     pub(crate) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
-        let mut layers =
-            Self { grids: vec![], len: 0, computed: Table::default(), searched: Table::default() };
+        let mut layers = Self::default();
         for (o, octave) in octaves.iter().enumerate() {
             layers.make_room(o, octave, size);
-        }
-        for (octave, grids) in octaves.iter().zip(&layers.grids) {
-            compute(&mut layers.computed, octave, grids, size, white);
-        }
-        for (o, (octave, grids)) in octaves.iter().zip(&layers.grids).enumerate() {
-            search(&mut layers.searched, (o, octave), grids, size);
+            compute(&mut layers.computed, octave, &layers.grids[o], size, white);
+            search(&mut layers.searched, (o, octave), &layers.grids[o], size);
         }
         layers
     }

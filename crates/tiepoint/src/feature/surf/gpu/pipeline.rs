@@ -4,7 +4,7 @@ use super::layers::{DeviceLayers, Layers};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::WORDS;
-use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose, WholeOnly};
+use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
 use crate::feature::gpu::results::Lists;
 use crate::feature::gpu::staging::copy_rows;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
@@ -15,6 +15,7 @@ use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::image::{PixelKind, Size};
 use crate::{Result, by_pixel};
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// The memory and the work for images of one size and type of pixel.
@@ -42,7 +43,7 @@ impl Pipeline for SurfPipeline {
     type Layout = Layout;
     /// The kernels that depend only on the options. The others also depend on the type of sums.
     type Stages = GpuOrder;
-    type Parts = WholeOnly;
+    type Parts = Infallible;
 
     fn check(options: &SurfOptions) -> Result<()> {
         options.check()

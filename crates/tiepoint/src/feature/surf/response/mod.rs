@@ -161,5 +161,5 @@ fn response<A: Total>(xx: A, yy: A, xy: A, [norm, norm_xy]: [f32; 2]) -> f32 {
     let dxy = xy.signed_f32() * norm_xy;
     let det = dxx.mul_add(dyy, -(dxy * dxy));
     let magnitude = if det > 0.0 { det } else { 0.0 };
-    if xx.plus(yy).is_negative() { magnitude } else { -magnitude }
+    if xx.plus(yy).signed() < 0 { magnitude } else { -magnitude }
 }
