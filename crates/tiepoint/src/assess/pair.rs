@@ -27,7 +27,7 @@ use crate::geometry::estimate::residuals;
 use crate::geometry::{Correspondence, Homography, Model, ModelKind};
 use crate::image::Size;
 use crate::matching::Match;
-use crate::numeric::{length, sin_cos};
+use crate::numeric::{length, median, sin_cos};
 use crate::register::{TieOptions, TiePoints};
 use serde::Serialize;
 
@@ -198,7 +198,7 @@ impl PairEvidence {
             }
         }
         let common = deviations.common(FAR * threshold);
-        for (cell, (taken, near)) in cells.iter_mut().zip(taken.iter_mut().zip(&mut near)) {
+        for (cell, (taken, near)) in cells.iter_mut().zip(taken.into_iter().zip(near)) {
             (cell.inliers, cell.near) = (taken.len(), near.len());
             cell.residual_px = median(taken);
             cell.off_px = median(near).filter(|_| cell.near >= TELLING);
@@ -372,12 +372,6 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bo
     !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
 }
 
-/// The median of `values`, which are sorted by the call; `None` if there are none.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// Which of the nine parts of a picture have their middle in the other.
 fn shown(b_from_a: &Homography, a: Size, b: Size) -> [bool; 9] {
     let middle = |k: usize, length: usize| (2 * k + 1) as f64 / 6.0 * length as f64;
@@ -486,14 +480,7 @@ mod tests {
 
     #[test]
     fn without_a_model_there_is_no_verdict() {
-        let tie = TiePoints {
-            matches: vec![],
-            b_from_a: None,
-            inliers: vec![],
-            rms_px: 0.0,
-            iterations: 0,
-            first: vec![],
-        };
+        let tie = TiePoints::without_model(vec![]);
         let evidence = PairEvidence::of([&[], &[]], [Size::new(9, 9); 2], &tie, &TieOptions::default());
         assert_eq!(evidence, None, "no model");
     }
