@@ -16,7 +16,7 @@ pub(in crate::geometry) struct Rays {
 impl Rays {
     pub(in crate::geometry) fn new(cameras: &[Camera; 2], points: &Points) -> Self {
         let scale = points.scale;
-        let [a, b] = points.centres();
+        let [a, b] = points.centres;
         let ray_from = |camera: &Camera, centre: [f64; 2]| -> Mat3 {
             let [fx, fy] = camera.focal.map(|f| f * scale);
             let [cx, cy] = [0, 1].map(|i| (camera.principal[i] - centre[i]) * scale);
