@@ -3,7 +3,7 @@
 use super::points::Points;
 use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, inverse, product, transpose};
-use crate::geometry::real::{Real, each};
+use crate::geometry::real::Real;
 
 /// Both cameras as matrices from points to rays (x, y, 1). Lens distortion is ignored.
 #[derive(Clone, Copy, Debug)]
@@ -37,20 +37,15 @@ impl Rays {
     }
 
     #[inline(always)]
-    pub(super) fn of<R: Real, const N: usize>(&self, [a, b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
+    pub(super) fn of<R: Real, const N: usize>(&self, [mut a, mut b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
         let back = transpose(&self.ray_from_b);
-        [
-            each(
-                a,
-                #[inline(always)]
-                |p| ray(&self.ray_from_a, p),
-            ),
-            each(
-                b,
-                #[inline(always)]
-                |p| ray(&back, p),
-            ),
-        ]
+        for place in &mut a {
+            *place = ray(&self.ray_from_a, *place);
+        }
+        for place in &mut b {
+            *place = ray(&back, *place);
+        }
+        [a, b]
     }
 }
 
