@@ -30,9 +30,7 @@ impl Camera {
 }
 
 /// Make, model, focal length and size: photographs in which these are equal share a camera.
-type Key = (String, String, u64, Size);
-
-fn key(metadata: &Metadata, size: Size) -> Option<Key> {
+fn key(metadata: &Metadata, size: Size) -> Option<(String, String, u64, Size)> {
     let focal = match metadata.focal? {
         Focal::Film35(focal) | Focal::Lens { focal, .. } | Focal::LensOnly(focal) => focal,
     };

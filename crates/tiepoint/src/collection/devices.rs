@@ -75,23 +75,23 @@ impl MatchDevices {
 
     /// The GPUs; `None` while one is being opened.
     pub(super) fn gpus(&self) -> Option<&[MatchGpu]> {
-        if self.gpus.get().is_none() {
-            let opened = self.processors.iter().map(|processor| Ok((processor, processor.joining_gpu()?)));
-            let opened = opened.collect::<Result<Vec<_>>>().ok()?;
-            let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
-                Some(MatchGpu {
-                    processor: processor.clone(),
-                    uploaded: Uploaded::new(&gpu?),
-                    settled: AtomicBool::new(false),
-                    verifiers: Default::default(),
-                    cpu: self.cpu.clone(),
-                    options: self.options,
-                    many: self.many,
-                })
-            };
-            return Some(self.gpus.get_or_init(|| opened.into_iter().filter_map(of).collect()));
+        if let Some(gpus) = self.gpus.get() {
+            return Some(gpus);
         }
-        self.gpus.get().map(Vec::as_slice)
+        let opened = self.processors.iter().map(|processor| Ok((processor, processor.joining_gpu()?)));
+        let opened = opened.collect::<Result<Vec<_>>>().ok()?;
+        let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
+            Some(MatchGpu {
+                processor: processor.clone(),
+                uploaded: Uploaded::new(&gpu?),
+                settled: AtomicBool::new(false),
+                verifiers: Default::default(),
+                cpu: self.cpu.clone(),
+                options: self.options,
+                many: self.many,
+            })
+        };
+        Some(self.gpus.get_or_init(|| opened.into_iter().filter_map(of).collect()))
     }
 
     /// Whether no GPU is being opened and no kernels are being compiled.

@@ -87,7 +87,7 @@ impl Collection {
         remove_unfinished(&work, 1)?;
         let before = read_json::<Listing>(&work.join(IMAGES))?.whole().unwrap_or_default();
         let [added, removed] = scan::keep_slots(&before, &mut now);
-        let by_count = || CollectionOptions::block_of(now.photographs.len());
+        let by_count = || if now.photographs.len() <= 20_000 { 64 } else { 256 };
         let block = head.as_ref().map(|head| head.block).or(options.block).unwrap_or_else(by_count);
         let mut collection = Self::new(work, options.clone(), block, now);
         collection.read_touched(cpu)?;

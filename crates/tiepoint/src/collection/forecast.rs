@@ -270,11 +270,7 @@ impl Collection {
 
     /// The number of features of a photograph, or the most that it may have.
     fn most(&self, index: usize, state: &State) -> f64 {
-        match state {
-            State::Found { known, .. } => known.count as f64,
-            State::Unreadable(_) => 0.0,
-            State::Missing(_) => self.at_most(index),
-        }
+        if matches!(state, State::Missing(_)) { self.at_most(index) } else { state.count() as f64 }
     }
 
     /// The most features that may be found in a photograph.

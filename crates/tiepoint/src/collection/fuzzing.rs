@@ -41,9 +41,9 @@ pub fn tile(payload: &[u8]) {
     for (side, record) in [(4, tile::PAIR), (64, 2)] {
         let Some(head) = tile::Head::decode(payload, side, record) else { continue };
         let at = (0..side).flat_map(|a| (0..side).map(move |b| [a, b]));
-        let records = at.filter_map(|at| head.record(at, record)).count();
+        let records = at.filter_map(|at| head.record(at)).count();
         assert!(records * record <= payload.len(), "more pairs than bytes");
-        let _ = head.bodies(payload, record, tile::pair_length);
+        let _ = head.bodies(payload, tile::pair_length);
     }
 }
 

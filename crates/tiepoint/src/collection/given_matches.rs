@@ -128,9 +128,7 @@ fn decode(body: &[u8]) -> Option<ByPair> {
     let mut by_pair = ByPair::new();
     for _ in 0..count {
         let (pair, matches) = ([heads.u32()?, heads.u32()?], heads.u32()? as usize);
-        let mut rows = Fields(fields.take(matches.checked_mul(8)?)?);
-        let rows = (0..matches).map(|_| Some([rows.u32()?, rows.u32()?])).collect::<Option<Vec<_>>>()?;
-        by_pair.insert(pair, rows);
+        by_pair.insert(pair, fields.pairs(matches)?);
     }
     fields.0.is_empty().then_some(by_pair)
 }

@@ -49,6 +49,7 @@ mod options;
 mod pace;
 mod pair_files;
 mod pairs;
+mod recent;
 mod record;
 mod results;
 mod round;

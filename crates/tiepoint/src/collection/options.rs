@@ -163,10 +163,3 @@ named! {
         "matches": Matches, "Those for which matches are given, which are verified instead of a search";
     }
 }
-
-impl CollectionOptions {
-    /// The default block of a new folder for this many photographs.
-    pub(super) fn block_of(photographs: usize) -> u32 {
-        if photographs <= 20_000 { 64 } else { 256 }
-    }
-}

@@ -138,10 +138,7 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 /// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
     match options.choice {
-        PairChoice::List => {
-            let (_, hash) = read_list(options, photographs)?;
-            Ok(Some(hash))
-        }
+        PairChoice::List => read_list(options, photographs).map(|(_, hash)| Some(hash)),
         PairChoice::Matches => match &options.list {
             Some(path) => {
                 given_matches::read(path, &Names::of_photographs(photographs))?;
@@ -260,11 +257,7 @@ impl Collection {
         }
         if matches!(choice, PairChoice::Matches) {
             // Given matches name features by number, so the numbers of features count.
-            let counts = states.iter().map(|state| match state {
-                State::Found { known, .. } => known.count as u64,
-                State::Unreadable(_) | State::Missing(_) => 0,
-            });
-            parts.push(counts.flat_map(u64::to_le_bytes).collect());
+            parts.push(states.iter().flat_map(|state| (state.count() as u64).to_le_bytes()).collect());
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
@@ -298,12 +291,9 @@ pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
     if fields.u8()? == 0 {
         return fields.0.is_empty().then_some(PairSet::All);
     }
-    let mut pairs = Vec::with_capacity(fields.0.len() / 8);
-    while !fields.0.is_empty() {
-        pairs.push([fields.u32()?, fields.u32()?]);
-    }
+    let pairs = fields.pairs(fields.0.len() / 8)?;
     let sound = pairs.is_sorted() && pairs.iter().all(|[a, b]| a < b && *b < photographs);
-    sound.then_some(PairSet::List(pairs))
+    (sound && fields.0.is_empty()).then_some(PairSet::List(pairs))
 }
 
 /// Each photograph with the next `overlap` in the order of names, in which 2 comes before 10, and with those that
@@ -461,19 +451,15 @@ fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet
 mod tests {
     use super::*;
     use crate::collection::CollectionOptions;
-    use crate::collection::scan::FileVersion;
     use crate::image::{Metadata, Position};
 
     fn photographs(positions: &[Option<[f64; 2]>]) -> Vec<Photograph> {
         let at = |p: [f64; 2]| Position { latitude: p[0], longitude: p[1], altitude: 0.0 };
-        let photograph = |(i, p): (usize, &Option<[f64; 2]>)| Photograph {
-            name: format!("image {i}.jpg"),
-            file: FileVersion::default(),
-            beside: None,
-            slot: i as u32,
+        let photograph = |(i, p): (u32, &Option<[f64; 2]>)| Photograph {
             metadata: Metadata { position: p.map(at), ..Metadata::default() },
+            ..Photograph::named(format!("image {i}.jpg"), i)
         };
-        positions.iter().enumerate().map(photograph).collect()
+        (0..).zip(positions).map(photograph).collect()
     }
 
     #[test]

@@ -30,26 +30,15 @@ const HEADER: usize = 40;
 /// Bytes of a checksum.
 const SUM: usize = 8;
 
-/// The kind of content of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of content of a file, with its tag.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
 pub(super) enum Kind {
-    Features,
-    Pairs,
-    Tile,
-    Suggestions,
-    Given,
-}
-
-impl Kind {
-    fn tag(self) -> &'static [u8; 4] {
-        match self {
-            Self::Features => b"feat",
-            Self::Pairs => b"pair",
-            Self::Tile => b"tile",
-            Self::Suggestions => b"sugg",
-            Self::Given => b"givn",
-        }
-    }
+    Features = u32::from_le_bytes(*b"feat"),
+    Pairs = u32::from_le_bytes(*b"pair"),
+    Tile = u32::from_le_bytes(*b"tile"),
+    Suggestions = u32::from_le_bytes(*b"sugg"),
+    Given = u32::from_le_bytes(*b"givn"),
 }
 
 /// The state of a file, with its content.
@@ -133,7 +122,7 @@ pub(super) fn write(
     let length: usize = body.iter().map(|part| part.len()).sum();
     let mut front = Vec::with_capacity(HEADER + head.len() + SUM);
     front.extend_from_slice(MAGIC);
-    front.extend_from_slice(kind.tag());
+    front.extend_from_slice(&(kind as u32).to_le_bytes());
     front.extend_from_slice(&VERSION.to_le_bytes());
     for n in [fingerprint, head.len() as u64, length as u64] {
         front.extend_from_slice(&n.to_le_bytes());
@@ -234,8 +223,8 @@ fn lengths(
     fingerprint: u64,
 ) -> std::result::Result<[usize; 2], &'static str> {
     let mut fields = Fields(front);
-    let start = fields.take(12).ok_or("is cut off")?;
-    if start[..8] != MAGIC[..] || start[8..] != kind.tag()[..] {
+    let (magic, tag) = fields.take(8).zip(fields.u32()).ok_or("is cut off")?;
+    if magic != MAGIC || tag != kind as u32 {
         return Err("is no file of this kind");
     }
     if fields.u32() != Some(VERSION) {
@@ -310,6 +299,12 @@ impl<'b> Fields<'b> {
 
     pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// `count` pairs of numbers.
+    pub(super) fn pairs(&mut self, count: usize) -> Option<Vec<[u32; 2]>> {
+        let numbers = self.take(count.checked_mul(8)?)?.as_chunks::<4>().0;
+        Some(numbers.as_chunks::<2>().0.iter().map(|pair| pair.map(u32::from_le_bytes)).collect())
     }
 
     pub(super) fn f32(&mut self) -> Option<f32> {

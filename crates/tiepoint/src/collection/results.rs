@@ -79,10 +79,7 @@ impl Results<'_> {
                     continue;
                 }
                 let (record, body) = bytes.split_at(PAIR);
-                let features = pair.map(|i| match &self.states[i] {
-                    State::Found { known, .. } => known.count,
-                    State::Unreadable(_) | State::Missing(_) => 0,
-                });
+                let features = pair.map(|i| self.states[i].count());
                 pairs.push(VerifiedPair::decode(pair, features, record, body).ok_or_else(|| {
                     Error::format(round.path(tile), "holds matches of features that are not there")
                 })?);

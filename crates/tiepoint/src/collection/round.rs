@@ -139,8 +139,7 @@ impl<'c> Round<'c> {
                 None => status.todo.push(pair),
                 Some(head) => {
                     status.tried += 1;
-                    let record = head.record(at, self.tiles.record);
-                    status.found.extend(record.map(|(_, record)| (pair, record.to_vec())));
+                    status.found.extend(head.record(at).map(|(_, record)| (pair, record.to_vec())));
                 }
             }
         }
@@ -267,7 +266,7 @@ impl<'c> Round<'c> {
         let old = self.read(&path)?.whole();
         let mut tile = Tile::new(self.collection.block());
         if let Some((head, body)) = &old
-            && let Some(bodies) = head.bodies(body, self.tiles.record, self.tiles.body)
+            && let Some(bodies) = head.bodies(body, self.tiles.body)
         {
             tile.add_valid(head, &bodies, |of, place| self.key_at(now.blocks[of], place));
         }
@@ -283,7 +282,7 @@ impl<'c> Round<'c> {
     pub(super) fn found(&self, tile: usize) -> Result<Vec<([u32; 2], Vec<u8>)>> {
         let path = self.path(tile);
         let (head, body) = self.read(&path)?.or_made_by("match", &path)?;
-        let bodies = head.bodies(&body, self.tiles.record, self.tiles.body);
+        let bodies = head.bodies(&body, self.tiles.body);
         let bodies = bodies.ok_or_else(|| Error::format(&path, "is damaged; run the stage `match` again"))?;
         let mut found = Vec::new();
         for pair in self.pairs.tile(tile, self.collection).pairs {
@@ -291,7 +290,7 @@ impl<'c> Round<'c> {
             if !head.has(at, keys) {
                 return Err(Error::format(&path, "has changed meanwhile; run the stage `match` again"));
             }
-            if let Some((number, record)) = head.record(at, self.tiles.record) {
+            if let Some((number, record)) = head.record(at) {
                 found.push((pair, [record, bodies[number]].concat()));
             }
         }

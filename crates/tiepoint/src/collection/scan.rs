@@ -2,6 +2,7 @@
 
 use super::FeatureOptions;
 use crate::device::Cpu;
+use crate::files::extension;
 use crate::image::Metadata;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -25,6 +26,14 @@ pub struct Photograph {
     pub metadata: Metadata,
     /// Its number for the division into blocks, which it keeps while other photographs come and go.
     pub(super) slot: u32,
+}
+
+#[cfg(test)]
+impl Photograph {
+    pub(super) fn named(name: impl Into<String>, slot: u32) -> Self {
+        let (file, metadata) = (FileVersion::default(), Metadata::default());
+        Self { name: name.into(), file, beside: None, metadata, slot }
+    }
 }
 
 /// What identifies the content of a file.
@@ -268,13 +277,13 @@ impl Place {
 
 /// Whether the extension is that of an image.
 fn seems_image(path: &Path) -> bool {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-    extension.is_some_and(|e| READ.contains(&&*e) || NOT_READ.contains(&&*e))
+    let extension = extension(path);
+    READ.contains(&&*extension) || NOT_READ.contains(&&*extension)
 }
 
 /// The name of a photograph, or why it cannot be one.
 fn name(path: &Path, root: &Path) -> std::result::Result<String, String> {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let extension = extension(path);
     if NOT_READ.contains(&&*extension) {
         return Err(format!("{extension} is not read; convert it to JPEG, PNG or TIFF"));
     }
@@ -325,16 +334,7 @@ mod tests {
     #[test]
     fn photographs_keep_their_slots_and_new_ones_fill_gaps() {
         let listing = |names: &[&str]| Listing {
-            photographs: (0..)
-                .zip(names)
-                .map(|(slot, name)| Photograph {
-                    name: (*name).to_owned(),
-                    file: FileVersion::default(),
-                    beside: None,
-                    metadata: Metadata::default(),
-                    slot,
-                })
-                .collect(),
+            photographs: (0..).zip(names).map(|(slot, name)| Photograph::named(*name, slot)).collect(),
             ..Listing::default()
         };
         let mut now = listing(&["a", "c", "d", "e"]);

@@ -11,7 +11,6 @@ use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
 use super::given_matches::{ByPair, of_pair};
 use super::pace::Pace;
 use super::tile::Outcome;
-use super::uploaded::Uploaded;
 use super::verify::Candidate;
 use super::waiting::{Help, Source, Waiting};
 use super::work::{PairRun, Tiles};
@@ -45,7 +44,7 @@ pub(super) struct Search<'s, 't> {
     /// Matches that are verified in place of a search.
     pub(super) given: &'s Option<ByPair>,
     pub(super) tiles: &'s Tiles<'t>,
-    /// Tells whether the work is cancelled.
+    /// The CPU, which also tells whether the work is cancelled.
     pub(super) cpu: &'s Cpu,
 }
 
@@ -53,7 +52,7 @@ impl Search<'_, '_> {
     /// The CPU works until the GPUs are open and their kernels compiled, and the GPUs do what is left; without GPUs the
     /// CPU does all.
     pub(super) fn run(&self, devices: &MatchDevices, pairs: u64) -> Result<()> {
-        let threads = (devices.cpu.threads() as u64).min(pairs) as usize;
+        let threads = (self.cpu.threads() as u64).min(pairs) as usize;
         if !devices.are_ready() {
             devices.fall_back_not_ready();
             // Where none of them can be used, the CPU goes on.
@@ -63,7 +62,7 @@ impl Search<'_, '_> {
         match devices.gpus().unwrap_or_default() {
             _ if !self.tiles.are_left() => Ok(()),
             [] => self.on_cpu(threads, &|| true),
-            gpus => self.on_gpus(gpus, &devices.cpu, pairs),
+            gpus => self.on_gpus(gpus, pairs),
         }
     }
 
@@ -109,9 +108,10 @@ impl Search<'_, '_> {
     }
 
     /// The GPUs match and verify; threads of the CPU feed them, and help.
-    fn on_gpus(&self, gpus: &[MatchGpu], cpu: &Cpu, pairs: u64) -> Result<()> {
+    fn on_gpus(&self, gpus: &[MatchGpu], pairs: u64) -> Result<()> {
         let waiting = &Waiting::new();
-        let shared = &Shared::new(gpus, cpu.threads(), pairs);
+        let threads = self.cpu.threads();
+        let shared = &Shared::new(gpus, threads, pairs);
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in gpus {
             for _ in 0..FEEDERS {
@@ -119,14 +119,14 @@ impl Search<'_, '_> {
                 jobs.push(Box::new(move |stop| self.match_all(stop, gpu, &source, shared)));
             }
             for queue in 0..VERIFIERS {
-                jobs.push(Box::new(move |stop| self.verify_all(stop, gpu, queue, cpu, waiting)));
+                jobs.push(Box::new(move |stop| self.verify_all(stop, gpu, queue, waiting)));
             }
         }
-        let readers = if self.given.is_some() { 0 } else { READERS.min(cpu.threads()) };
+        let readers = if self.given.is_some() { 0 } else { READERS.min(threads) };
         for _ in 0..readers {
             jobs.push(Box::new(move |stop| self.read_ahead(stop, gpus)));
         }
-        for _ in 0..cpu.threads() {
+        for _ in 0..threads {
             jobs.push(Box::new(move |stop| self.help(stop, waiting, shared)));
         }
         side_by_side(self.cpu, jobs)
@@ -162,7 +162,7 @@ impl Search<'_, '_> {
             };
             let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
-            let found = self.matches(&sides, &gpu.processor, &gpu.uploaded)?;
+            let found = self.matches(&sides, gpu)?;
             shared.matched.fetch_add(found.len(), Ordering::Relaxed);
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
@@ -176,15 +176,11 @@ impl Search<'_, '_> {
     }
 
     /// The matches of some pairs, from the GPU unless they are too much for it.
-    fn matches(
-        &self,
-        pairs: &[([u32; 2], [&Arc<Features>; 2])],
-        processor: &Processor,
-        uploaded: &Uploaded,
-    ) -> Result<Vec<Vec<Match>>> {
+    fn matches(&self, pairs: &[([u32; 2], [&Arc<Features>; 2])], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
         if let Some(given) = self.given {
             return Ok(pairs.iter().map(|(pair, [a, b])| of_pair(given, *pair, [a, b])).collect());
         }
+        let MatchGpu { processor, uploaded, .. } = gpu;
         let options = &self.collection.options().matching;
         let on_gpu = || {
             let mut sides = Vec::with_capacity(pairs.len());
@@ -221,7 +217,6 @@ impl Search<'_, '_> {
         stop: &Stop,
         gpu: &MatchGpu,
         queue: usize,
-        cpu: &Cpu,
         waiting: &Waiting<Matched>,
     ) -> Result<()> {
         let verifier = gpu.verifier(queue)?;
@@ -230,7 +225,7 @@ impl Search<'_, '_> {
             if singles.is_empty() {
                 return Ok(());
             }
-            let found = self.collection.verify(&candidates, &verifier, cpu)?;
+            let found = self.collection.verify(&candidates, &verifier, self.cpu)?;
             drop(candidates);
             for (single, found) in singles.into_iter().zip(found) {
                 self.tiles.finish(single, vec![found])?;

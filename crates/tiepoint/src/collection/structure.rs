@@ -10,6 +10,7 @@ use super::Collection;
 use super::features::State;
 use super::matches::STRUCTURE;
 use super::pairs::PairSet;
+use super::recent::Recent;
 use super::round::Round;
 use super::tile::Outcome;
 use super::verify::Candidate;
@@ -20,9 +21,8 @@ use crate::feature::{Features, Keypoint};
 use crate::geometry::two_view::Verifier;
 use crate::matching::Match;
 use crate::register::{Modality, Structure, corner_matches};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex};
-use tiepoint_gpu::lock;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The version of what structure computes: of corners, and of their matches.
 pub(super) const VERSION: u32 = 2;
@@ -45,8 +45,8 @@ pub(super) struct StructureSearch<'s, 't> {
     pub(super) cpu: &'s Cpu,
 }
 
-/// Photographs by their numbers, those used last in front; `None` for one that is too small.
-type Kept = Mutex<VecDeque<(u32, Option<Arc<Ready>>)>>;
+/// Photographs that are ready; `None` for one that is too small.
+type Kept = Recent<Option<Arc<Ready>>>;
 
 impl Collection {
     /// The round of the chosen pairs that their features do not verify; `None` until the first round is finished. Without
@@ -71,11 +71,10 @@ impl Collection {
 impl StructureSearch<'_, '_> {
     /// Every thread of the CPU tries pairs of its own.
     pub(super) fn run(&self, threads: usize) -> Result<()> {
-        let kept = Kept::default();
+        let kept = &Kept::new((KEPT + 2 * threads) as u64, |_| 1);
         self.tiles.work_on_threads(threads, 1, &|| true, || {
             let processor = Processor::from(Cpu::sequential().ending_with(self.cpu));
-            let (kept, room) = (&kept, KEPT + 2 * threads);
-            Ok(move |pair, features| self.verified(pair, features, (kept, room), &processor))
+            Ok(move |pair, features| self.verified(pair, features, kept, &processor))
         })
     }
 
@@ -83,10 +82,11 @@ impl StructureSearch<'_, '_> {
         &self,
         pair: [u32; 2],
         features: [Arc<Features>; 2],
-        kept: (&Kept, usize),
+        kept: &Kept,
         processor: &Processor,
     ) -> Result<Outcome> {
-        let ready = |side: usize| self.ready(pair[side], &features[side], kept, &processor.cpu);
+        let read = |side: usize| self.read(pair[side], &features[side], &processor.cpu);
+        let ready = |side: usize| kept.get(pair[side], || read(side));
         let (Some(a), Some(b)) = (ready(0)?, ready(1)?) else { return Ok(None) };
         let Some(found) = corner_matches([&a.structure, &b.structure], processor)? else { return Ok(None) };
         let numbered =
@@ -102,31 +102,7 @@ impl StructureSearch<'_, '_> {
         self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
     }
 
-    /// The structure of a photograph, which is read if it is not among those that are kept.
-    fn ready(
-        &self,
-        index: u32,
-        features: &Features,
-        (kept, room): (&Kept, usize),
-        cpu: &Cpu,
-    ) -> Result<Option<Arc<Ready>>> {
-        let take = |kept: &mut VecDeque<(u32, _)>| {
-            let at = kept.iter().position(|(other, _)| *other == index)?;
-            kept.remove(at)
-        };
-        let found = take(&mut lock(kept));
-        let ready = match found {
-            Some((_, ready)) => ready,
-            None => self.read(index, features, cpu)?,
-        };
-        let mut kept = lock(kept);
-        // Another thread may have read the same.
-        take(&mut kept);
-        kept.push_front((index, ready.clone()));
-        kept.truncate(room);
-        Ok(ready)
-    }
-
+    /// The structure of a photograph.
     fn read(&self, index: u32, features: &Features, cpu: &Cpu) -> Result<Option<Arc<Ready>>> {
         let Some((structure, corners)) = self.collection.structure(index as usize, cpu)? else {
             return Ok(None);

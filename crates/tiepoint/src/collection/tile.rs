@@ -59,6 +59,8 @@ pub(super) struct Head {
     /// Sorted places of pairs that have a result.
     found: Vec<u32>,
     records: Vec<u8>,
+    /// Bytes of a record.
+    record: usize,
 }
 
 impl Head {
@@ -69,20 +71,15 @@ impl Head {
     }
 
     /// The result of the pair at this row and column, if it has one: its number among the results, and its record.
-    pub(super) fn record(&self, at: [usize; 2], length: usize) -> Option<(usize, &[u8])> {
+    pub(super) fn record(&self, at: [usize; 2]) -> Option<(usize, &[u8])> {
         let number = self.found.binary_search(&self.place(at)).ok()?;
-        Some((number, &self.records[number * length..][..length]))
+        Some((number, &self.records[number * self.record..][..self.record]))
     }
 
     /// The parts of the body, one for each result; `None` if the body does not belong to this head.
-    pub(super) fn bodies<'b>(
-        &self,
-        body: &'b [u8],
-        record: usize,
-        length: fn(&[u8]) -> usize,
-    ) -> Option<Vec<&'b [u8]>> {
+    pub(super) fn bodies<'b>(&self, body: &'b [u8], length: fn(&[u8]) -> usize) -> Option<Vec<&'b [u8]>> {
         let mut fields = Fields(body);
-        let parts = self.records.chunks_exact(record).map(|record| fields.take(length(record)));
+        let parts = self.records.chunks_exact(self.record).map(|record| fields.take(length(record)));
         let parts: Vec<&[u8]> = parts.collect::<Option<_>>()?;
         fields.0.is_empty().then_some(parts)
     }
@@ -91,8 +88,8 @@ impl Head {
         (at[0] * self.side + at[1]) as u32
     }
 
-    /// `None` unless the bytes are the head of a tile with blocks of `side` photographs and records of `length` bytes.
-    pub(super) fn decode(bytes: &[u8], side: usize, length: usize) -> Option<Self> {
+    /// `None` unless the bytes are the head of a tile with blocks of `side` photographs and records of `record` bytes.
+    pub(super) fn decode(bytes: &[u8], side: usize, record: usize) -> Option<Self> {
         let mut fields = Fields(bytes);
         if fields.u32()? as usize != side {
             return None;
@@ -109,9 +106,9 @@ impl Head {
         let mut tried = vec![false; side * side];
         decode_places(&mut fields, side)?.iter().for_each(|place| tried[*place as usize] = true);
         let found = decode_places(&mut fields, side)?;
-        let records = fields.take(found.len().checked_mul(length)?)?.to_vec();
+        let records = fields.take(found.len().checked_mul(record)?)?.to_vec();
         let sound = found.iter().all(|place| tried[*place as usize]);
-        (fields.0.is_empty() && sound).then_some(Self { side, keys, tried, found, records })
+        (fields.0.is_empty() && sound).then_some(Self { side, keys, tried, found, records, record })
     }
 }
 
@@ -170,12 +167,11 @@ impl<'b> Tile<'b> {
         bodies: &[&'b [u8]],
         key: impl Fn(usize, usize) -> Option<u64>,
     ) {
-        let length = head.records.len().checked_div(head.found.len()).unwrap_or(0);
         for place in (0..head.tried.len()).filter(|place| head.tried[*place]) {
             let at = [place / self.side, place % self.side];
             let (Some(row), Some(column)) = (key(0, at[0]), key(1, at[1])) else { continue };
             if head.has(at, [row, column]) {
-                let found = head.record(at, length).map(|(number, record)| [record, bodies[number]]);
+                let found = head.record(at).map(|(number, record)| [record, bodies[number]]);
                 self.add(at, [row, column], found);
             }
         }
@@ -255,8 +251,7 @@ impl VerifiedPair {
             Some(values.try_into().ok())
         };
         let [fundamental, essential, homography] = [model(0)?, model(1)?, model(2)?];
-        let mut rows = Fields(fields.take(count.checked_mul(8)?)?);
-        let matches = (0..count).map(|_| Some([rows.u32()?, rows.u32()?])).collect::<Option<Vec<_>>>()?;
+        let matches = fields.pairs(count)?;
         let flags = fields.take(count.div_ceil(8))?;
         let inlier: Vec<bool> = (0..count).map(|i| flags[i / 8] >> (i % 8) & 1 == 1).collect();
         let within = matches.iter().all(|m| (m[0] as usize) < features[0] && (m[1] as usize) < features[1]);
@@ -317,8 +312,8 @@ mod tests {
             let (head, body) = tile.encode();
             let decoded = Head::decode(&head, side, PAIR).unwrap();
             assert!(decoded.has([1, 3], [11, 23]) && !decoded.has([1, 3], [11, 24]), "by keys");
-            assert_eq!(decoded.record([1, 3], PAIR), Some((1, found[1].0)));
-            assert_eq!(decoded.record([1, 2], PAIR), None, "the pair has no result");
+            assert_eq!(decoded.record([1, 3]), Some((1, found[1].0)));
+            assert_eq!(decoded.record([1, 2]), None, "the pair has no result");
             assert!((0..head.len()).all(|end| Head::decode(&head[..end], side, PAIR).is_none()), "cut off");
             assert!(Head::decode(&head, side + 1, PAIR).is_none(), "of other blocks");
             // The photograph of the second row has changed, and that of the third column was removed.
@@ -331,7 +326,7 @@ mod tests {
             let (head, body) = rest.encode();
             let decoded = Head::decode(&head, side, PAIR).unwrap();
             assert_eq!(decoded.tried.iter().filter(|tried| **tried).count(), 9, "three rows of three");
-            assert_eq!((decoded.record([0, 3], PAIR).is_some(), body.len()), (true, 1), "side {side}");
+            assert_eq!((decoded.record([0, 3]).is_some(), body.len()), (true, 1), "side {side}");
         }
     }
 }

@@ -6,9 +6,9 @@ use super::record::fingerprint;
 use super::tile::{Outcome, VerifiedPair};
 use crate::Result;
 use crate::device::Cpu;
-use crate::feature::{Features, Keypoint};
+use crate::feature::Features;
 use crate::geometry::two_view::{Evidence, ImageCamera, ImagePair, TwoView, Verifier};
-use crate::geometry::{Correspondence, calibration};
+use crate::geometry::{Correspondence, calibration, flat};
 use crate::matching::Match;
 use std::sync::Arc;
 
@@ -20,18 +20,17 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    fn sides(&self, m: &Match) -> (&Keypoint, &Keypoint) {
-        let [a, b] = &self.features;
-        (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize])
-    }
-
     /// The places of the matches, and the scale and turn that each match suggests.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
         // Quality is by distance, because matches that were given have no ratio: so the same matches have the same
         // inliers.
         let place = |m: &Match| Correspondence { quality: -f64::from(m.distance), ..m.correspondence(a, b) };
-        self.matches.iter().map(|m| (place(m), evidence(self.sides(m)))).unzip()
+        let evidence = |m: &Match| {
+            let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
+            Evidence { scale: b.scale / a.scale, turn: b.angle - a.angle }
+        };
+        self.matches.iter().map(|m| (place(m), evidence(m))).unzip()
     }
 
     fn verified(&self, found: &TwoView) -> Outcome {
@@ -46,9 +45,9 @@ impl Candidate {
             matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
             inlier,
             configuration: found.configuration,
-            fundamental: found.fundamental.as_ref().map(|f| flat(f.matrix())),
-            essential: found.essential.as_ref().map(|e| flat(e.matrix())),
-            homography: found.homography.as_ref().map(|h| flat(h.matrix())),
+            fundamental: found.fundamental.map(|f| flat(&f.matrix())),
+            essential: found.essential.map(|e| flat(&e.matrix())),
+            homography: found.homography.map(|h| flat(&h.matrix())),
         };
         Some(pair.encode())
     }
@@ -95,12 +94,4 @@ impl Collection {
             false => ImageCamera::new(size),
         }
     }
-}
-
-fn evidence((a, b): (&Keypoint, &Keypoint)) -> Evidence {
-    Evidence { scale: b.scale / a.scale, turn: b.angle - a.angle }
-}
-
-fn flat(matrix: [[f64; 3]; 3]) -> [f64; 9] {
-    std::array::from_fn(|i| matrix[i / 3][i % 3])
 }

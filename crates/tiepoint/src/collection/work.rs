@@ -245,7 +245,7 @@ fn needed(pairs: &[[u32; 2]]) -> Vec<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::pairs::TiledPairs;
     use super::super::{CollectionOptions, PairSet};
     use super::*;
@@ -253,6 +253,18 @@ mod tests {
     use crate::files::tests::Folder;
     use crate::image::Size;
     use std::collections::HashMap;
+    use std::path::PathBuf;
+
+    /// A folder for the test of this name, and in it a folder of images of one pixel.
+    pub(in crate::collection) fn tiny_images(name: &str, count: usize) -> (Folder, [PathBuf; 1]) {
+        let folder = Folder::new(name);
+        let images = folder.join("images");
+        std::fs::create_dir_all(&images).unwrap();
+        for i in 0..count {
+            std::fs::write(images.join(format!("{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
+        }
+        (folder, [images])
+    }
 
     fn nothing() -> Features {
         let (keypoints, descriptors) = (Vec::new(), Descriptors::U8(Vec::new()));
@@ -263,13 +275,8 @@ mod tests {
     /// all threads end.
     #[test]
     fn photographs_are_read_at_most_once_for_each_tile() {
-        let folder = Folder::new("ahead");
-        std::fs::create_dir_all(folder.join("images")).unwrap();
-        for i in 0..7 {
-            std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
-        }
-        let options = CollectionOptions::default().with_block(Some(3));
-        let (cpu, images) = (Cpu::sequential(), [folder.join("images")]);
+        let (folder, images) = tiny_images("ahead", 7);
+        let (cpu, options) = (Cpu::sequential(), CollectionOptions::default().with_block(Some(3)));
         let (collection, _) = Collection::scan(folder.join("work"), &images, &options, &cpu).unwrap();
         for readers in [0, 1, 3] {
             let reads = Mutex::new(HashMap::<usize, usize>::new());

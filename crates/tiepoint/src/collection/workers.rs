@@ -170,16 +170,12 @@ mod tests {
 
     #[test]
     fn a_panic_of_an_observer_ends_a_collection_on_a_gpu() {
+        use crate::collection::work::tests::tiny_images;
         use crate::collection::{Collection, CollectionOptions, Shard};
         use crate::device::{Processor, gpu};
-        use crate::files::tests::Folder;
-        let folder = Folder::new("observer");
-        std::fs::create_dir_all(folder.join("images")).unwrap();
-        for i in 0..40 {
-            std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
-        }
+        let (folder, images) = tiny_images("observer", 40);
         for (i, gpu) in gpu::all().iter().enumerate() {
-            let (work, images, gpu) = (folder.join(format!("work{i}")), [folder.join("images")], gpu.clone());
+            let (work, images, gpu) = (folder.join(format!("work{i}")), images.clone(), gpu.clone());
             let panicked = within_seconds(move || {
                 let quiet = Cpu::with_threads(2).unwrap();
                 let (collection, _) =

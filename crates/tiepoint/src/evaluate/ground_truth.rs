@@ -37,21 +37,16 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     let printed = if data.is_none() { printed(text) } else { None };
     let data = data.or(printed.as_deref()).unwrap_or(text);
     let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
-    let mut h = [0.0; 9];
-    let mut count = 0;
-    for word in words {
+    let number = |word: &str| {
         let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
-        let number = number.ok_or_else(|| format!("{word:?} is not a finite number"))?;
-        if let Some(place) = h.get_mut(count) {
-            *place = number;
-        }
-        count += 1;
-    }
-    if count != 9 {
-        return Err(format!("{count} numbers, expected the 9 of a homography"));
-    }
-    let rows = std::array::from_fn(|i| [h[3 * i], h[3 * i + 1], h[3 * i + 2]]);
-    Homography::new(rows).map_err(|e| format!("the matrix cannot be inverted: {e}"))
+        number.ok_or_else(|| format!("{word:?} is not a finite number"))
+    };
+    let numbers = words.map(number).collect::<std::result::Result<Vec<f64>, String>>()?;
+    let [a, b, c, d, e, f, g, h, i] = numbers[..] else {
+        return Err(format!("{} numbers, expected the 9 of a homography", numbers.len()));
+    };
+    Homography::new([[a, b, c], [d, e, f], [g, h, i]])
+        .map_err(|e| format!("the matrix cannot be inverted: {e}"))
 }
 
 /// The matrix in what `match` prints: three lines of three numbers, among lines of words.

@@ -89,8 +89,7 @@ pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     let mut cuts = [-bound, (q / a).clamp(-bound, bound), (d / q).clamp(-bound, bound), bound];
     cuts.iter_mut().for_each(|v| *v = if v.is_nan() { 0.0 } else { *v });
     cuts.sort_by(f64::total_cmp);
-    let root = move |low: f64, high: f64| -> Option<f64> {
-        let (mut low, mut high) = (low, high);
+    let root = move |mut low: f64, mut high: f64| -> Option<f64> {
         let rising = value(low) < 0.0;
         if scale == 0.0 || (value(high) < 0.0) == rising || low >= high {
             return None;
@@ -101,9 +100,7 @@ pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
         }
         Some(0.5 * (low + high))
     };
-    [(cuts[0], cuts[1]), (cuts[1], cuts[2]), (cuts[2], cuts[3])]
-        .into_iter()
-        .filter_map(move |(l, h)| root(l, h))
+    (0..3).filter_map(move |i| root(cuts[i], cuts[i + 1]))
 }
 
 #[cfg(test)]

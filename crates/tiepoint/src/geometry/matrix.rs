@@ -60,9 +60,14 @@ pub(super) fn inverse(m: &Mat3) -> Option<Mat3> {
 }
 
 /// Row by row.
-pub(super) fn flat(m: &Mat3) -> [f64; 9] {
+pub(crate) fn flat(m: &Mat3) -> [f64; 9] {
     let [[a, b, c], [d, e, f], [g, h, i]] = *m;
     [a, b, c, d, e, f, g, h, i]
+}
+
+/// The matrix of these rows.
+pub(super) fn of_flat([a, b, c, d, e, f, g, h, i]: [f64; 9]) -> Mat3 {
+    [[a, b, c], [d, e, f], [g, h, i]]
 }
 
 pub(super) fn is_finite(m: &Mat3) -> bool {

@@ -11,6 +11,7 @@
 
 use super::linear::solve;
 use super::{Homography, ModelKind};
+use crate::numeric::median;
 
 /// A place of A, the place in B, and its precision: the rows (xx, xy) and (xy, yy) of the information.
 #[derive(Clone, Copy, Debug)]
@@ -114,9 +115,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
                 misfit([b[0] - m[0], b[1] - m[1]], place.information)
             })
             .collect();
-        let mut sorted = misfits.clone();
-        let middle = sorted.len() / 2;
-        let median = *sorted.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let median = median(misfits.iter().copied())?;
         // The first fit has no estimate of the variance yet: all places count nearly alike.
         variance = (median / MEDIAN * if step == 0 { 16.0 } else { 1.0 }).max(f64::MIN_POSITIVE);
         if step == STEPS || is_settled {

@@ -161,6 +161,14 @@ pub fn length([x, y]: [f64; 2]) -> f64 {
     (x * x + y * y).sqrt()
 }
 
+/// The middle value, or the upper of the two in the middle; `None` of no values. NaN is above or below all numbers, by its
+/// sign.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
 /// Adds to a kernel's source `exp_f32`, `ln_f64` (if the device has f64), `atan2_f32`, `sin_cos_f32`, and multiples of
 /// π.
 pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {

@@ -18,7 +18,7 @@ pub use views::{
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage_pixels, warp_pixels};
-use crate::geometry::{Homography, Model, ModelKind};
+use crate::geometry::{Model, ModelKind};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Made, MadeMask, Pixels, Range, Size, prepare};
 use crate::options::{Named, options};
 use crate::{Error, Result, by_pixel};
@@ -155,7 +155,8 @@ pub fn locate<'a>(
     options.check()?;
     by_pixel!(type moving.image.pixel(), T => options.warp.check_fill::<T>())?;
     let (features, tie) = tie_images([moving, reference], options, processor)?;
-    let reference_from_moving = model_of(&tie)?;
+    let no_model = || Error::option("model", "none", "a model to register by");
+    let reference_from_moving = tie.b_from_a.ok_or_else(no_model)?;
     Ok(Location { features, tie, reference_from_moving })
 }
 
@@ -183,10 +184,6 @@ pub fn tie_images(
     Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
 }
 
-fn model_of(tie: &TiePoints) -> Result<Model> {
-    tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
-}
-
 /// `moving` resampled on the pixels of a reference of this size. An image in a device's memory is warped there, and the
 /// host does not wait for the result; an image in the host's memory is warped by `processor`.
 ///
@@ -201,19 +198,15 @@ pub fn warp_onto<'a>(
     options: &WarpOptions,
     processor: &Processor,
 ) -> Result<WarpedPixels> {
-    let (moving, map) = (moving.into(), inverse(reference_from_moving)?);
+    let no_inverse = Error::Degenerate {
+        model: reference_from_moving.kind().name(),
+        reason: "it has no inverse between points, so it cannot warp",
+    };
+    let map = reference_from_moving.homography().and_then(|map| map.inverse()).ok_or(no_inverse)?;
+    let moving = moving.into();
     let image = warp_pixels(&moving, &map, reference, options, processor)?;
     let covered = coverage_pixels(&moving, &map, reference, processor)?;
     Ok(Warped { image, covered })
-}
-
-/// The inverse map between points.
-fn inverse(model: &Model) -> Result<Homography> {
-    let no_inverse = Error::Degenerate {
-        model: model.kind().name(),
-        reason: "it has no inverse between points, so it cannot warp",
-    };
-    model.homography().and_then(|h| h.inverse()).ok_or(no_inverse)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::feature::surf::SurfOptions;
+use crate::geometry::Homography;
 use crate::image::testing::shared;
 use crate::image::{Pixel, ReadOptions, Size, read_grey, with_alpha};
 use crate::synth::Texture;

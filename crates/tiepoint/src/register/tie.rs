@@ -68,8 +68,12 @@ pub struct TiePoints {
     pub first: Vec<Match>,
 }
 
-fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
-    matches.iter().map(|m| m.correspondence(a, b)).collect()
+impl TiePoints {
+    /// Matches that no model verifies: all are inliers.
+    pub(crate) fn without_model(matches: Vec<Match>) -> Self {
+        let inliers = (0..matches.len()).collect();
+        Self { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first: vec![] }
+    }
 }
 
 /// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of
@@ -200,9 +204,8 @@ pub(super) fn tie_points_by(
     let pair = Pair { keypoints, options, cpu };
     let matches = search(&options.matching)?;
     let Some(kind) = options.model else {
-        let inliers = (0..matches.len()).collect();
         let first = matches.clone();
-        return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first });
+        return Ok(TiePoints { first, ..TiePoints::without_model(matches) });
     };
     let found = pair.estimate(Precision::Settled, kind, &matches).map_err(|error| {
         let [matches, a, b] = [matches.len(), keypoints[0].len(), keypoints[1].len()].map(counted);
@@ -265,16 +268,21 @@ impl Tied {
 }
 
 impl Pair<'_> {
+    /// The places of the matches, and the options of an estimation of this precision.
+    fn input(self, precision: Precision, matches: &[Match]) -> (Vec<Correspondence>, RobustOptions) {
+        let [a, b] = self.keypoints;
+        let places = matches.iter().map(|m| m.correspondence(a, b)).collect();
+        (places, self.options.robust.with_precision(precision))
+    }
+
     fn estimate(self, precision: Precision, kind: ModelKind, matches: &[Match]) -> Result<Estimate> {
-        let Self { keypoints, options, cpu } = self;
-        let robust = options.robust.with_precision(precision);
-        estimate(kind, &correspondences(keypoints, matches), &robust, cpu)
+        let (places, robust) = self.input(precision, matches);
+        estimate(kind, &places, &robust, self.cpu)
     }
 
     fn refine(self, precision: Precision, start: &Model, matches: &[Match]) -> Result<Estimate> {
-        let Self { keypoints, options, cpu } = self;
-        let robust = options.robust.with_precision(precision);
-        refine(start, &correspondences(keypoints, matches), &robust, cpu)
+        let (places, robust) = self.input(precision, matches);
+        refine(start, &places, &robust, self.cpu)
     }
 
     /// Searches near what the model predicts and refines the model, for as long as the number of inliers does not fall.

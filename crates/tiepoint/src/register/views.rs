@@ -254,7 +254,15 @@ fn tie_views(
 ) -> Result<([Features; 2], TiePoints)> {
     options.check()?;
     let all = [concatenated(views[0])?, concatenated(views[1])?];
-    let numbered = views.map(|views| views.iter().zip(starts(views)).collect::<Vec<_>>());
+    // The features of each view with the index of the first among those of all views.
+    let numbered = views.map(|views| {
+        let starts = views.iter().scan(0, |next, features| {
+            let start = *next;
+            *next += features.len() as u32;
+            Some((features, start))
+        });
+        starts.collect::<Vec<_>>()
+    });
     let search = |matching: &MatchOptions| {
         let mut found = Vec::new();
         for (a, start_a) in &numbered[0] {
@@ -267,17 +275,6 @@ fn tie_views(
     };
     let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search)?;
     Ok((all, tie))
-}
-
-/// The index of the first feature of each view among those of all views.
-fn starts(views: &[Features]) -> Vec<u32> {
-    let mut next = 0;
-    let start = |features: &Features| {
-        let start = next;
-        next += features.len() as u32;
-        start
-    };
-    views.iter().map(start).collect()
 }
 
 /// The best match of each place in either picture, in the order of the index in A.

@@ -45,6 +45,14 @@ impl State {
             Self::Unreadable(_) | Self::Missing(_) => None,
         }
     }
+
+    /// The number of features that are there.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Found { known, .. } => known.count,
+            Self::Unreadable(_) | Self::Missing(_) => 0,
+        }
+    }
 }
 
 /// The result of this stage for one photograph.
@@ -285,14 +293,14 @@ impl Collection {
         };
         let mut forms = states.iter().enumerate().filter_map(form);
         let Some((first, form)) = forms.next() else { return Ok(()) };
+        let name = |i: usize| &self.photographs()[i].name;
         if form.dimension == 0 {
-            let name = &self.photographs()[first].name;
             return Err(Error::Mismatch(format!(
-                "features of {name} have no descriptors to be compared: give matches, too, or others"
+                "features of {} have no descriptors to be compared: give matches, too, or others",
+                name(first)
             )));
         }
         let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
-        let name = |i: usize| &self.photographs()[i].name;
         Err(Error::Mismatch(format!(
             "descriptors of {} have {form}, those of {} {unlike}: a collection needs features of one kind",
             name(first),

@@ -210,19 +210,13 @@ impl<'c> Extraction<'c> {
         side_by_side(cpu, jobs)
     }
 
-    /// Reads the next photograph; `None` when all are taken.
-    fn read_next(&self) -> Option<Result<Option<Photograph>>> {
-        self.next_by(|index, sources| self.collection.decode(index, sources))
-    }
-
-    /// The result of `decode` for the next photograph; `None` when all are taken.
-    fn next_by<T>(&self, decode: impl Fn(usize, &Sources) -> Result<T>) -> Option<Result<Option<T>>> {
-        let index = *self.todo.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-        Some(self.read(index, decode))
+    /// The number of the next photograph; `None` when all are taken.
+    fn next(&self) -> Option<usize> {
+        self.todo.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
     }
 
     /// The result of `decode` for a photograph. If that fails, records the error and returns `None`.
-    fn read<T>(&self, index: usize, decode: impl Fn(usize, &Sources) -> Result<T>) -> Result<Option<T>> {
+    fn read<T>(&self, index: usize, decode: impl Fn(&Sources) -> Result<T>) -> Result<Option<T>> {
         let sources = match self.collection.sources(index) {
             Ok(sources) => sources,
             Err(reason) => {
@@ -232,7 +226,7 @@ impl<'c> Extraction<'c> {
                 return Ok(None);
             }
         };
-        match decode(index, &sources) {
+        match decode(&sources) {
             Ok(photograph) => Ok(Some(photograph)),
             // The reason alone: reports put the photograph's name before it.
             Err(Error::Format { reason, .. }) => {
@@ -247,9 +241,10 @@ impl<'c> Extraction<'c> {
         let given = Given::open(&self.collection.options().features)?;
         let work = |stop: &Stop| -> Result<()> {
             while !stop.is_set()
-                && let Some(photograph) = self.next_by(|index, sources| self.given(index, sources, &given))
+                && let Some(index) = self.next()
             {
-                if let Some((index, origin, features)) = photograph? {
+                let found = self.read(index, |sources| self.given(index, sources, &given))?;
+                if let Some((origin, features)) = found {
                     self.write(index, &origin, &Ok(features))?;
                 }
             }
@@ -259,11 +254,11 @@ impl<'c> Extraction<'c> {
     }
 
     /// The features that are given for a photograph.
-    fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(usize, Origin, Features)> {
+    fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(Origin, Features)> {
         let size = self.collection.size_of(index, sources)?;
         let name = &self.collection.photographs()[index].name;
         let features = given.features_of(name, sources.beside.as_ref(), size)?;
-        Ok((index, sources.origin.clone(), features))
+        Ok((sources.origin.clone(), features))
     }
 
     /// Records that a photograph cannot be read.
@@ -320,9 +315,10 @@ impl<'c> Extraction<'c> {
         let until_then = handed_over.map(|cancel| cpu.clone().cancelled_by(cancel).into());
         let until_then = until_then.map(|cpu| self.detector.open(&cpu)).transpose()?;
         while !stop.is_set()
-            && let Some(photograph) = self.read_next()
+            && let Some(index) = self.next()
         {
-            let Some(photograph) = photograph? else { continue };
+            let decoded = self.read(index, |sources| self.collection.decode(index, sources))?;
+            let Some(photograph) = decoded else { continue };
             let Some(photograph) = shared.offer(photograph, stop) else { continue };
             let finder = until_then.as_ref().filter(|_| !shared.is_open()).unwrap_or(&to_the_end);
             match self.search_here(&photograph, finder, shared) {

@@ -20,6 +20,18 @@ pub(super) enum Value {
     Other,
 }
 
+impl Value {
+    /// A matrix with this many rows, from its elements row by row.
+    pub(super) fn matrix(rows: usize, data: Vec<f64>) -> Self {
+        Self::Matrix(Matrix { rows, columns: data.len() / rows, data })
+    }
+
+    /// A finite number, or `other`.
+    pub(super) fn number_or(text: &str, other: impl FnOnce() -> Self) -> Self {
+        finite(text).map_or_else(other, Self::Number)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: String,
@@ -144,11 +156,26 @@ fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
     }
 }
 
+fn finite(word: &str) -> Option<f64> {
+    word.parse::<f64>().ok().filter(|v| v.is_finite())
+}
+
 /// `word` as a finite number.
 pub(super) fn number(word: &str, key: &str, line: usize) -> Parsed<f64> {
     // OpenCV writes .Inf and .Nan, which are refused like any other word.
-    let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
-    number.ok_or_else(|| format!("line {line}: {key} holds {word:?}, not a finite number"))
+    finite(word).ok_or_else(|| format!("line {line}: {key} holds {word:?}, not a finite number"))
+}
+
+/// The words as `N` finite numbers.
+pub(super) fn numbers<'a, const N: usize>(
+    words: impl IntoIterator<Item = &'a str>,
+    key: &str,
+    line: usize,
+) -> Parsed<[f64; N]> {
+    let found = words.into_iter().map(|word| number(word, key, line)).collect::<Parsed<Vec<f64>>>()?;
+    found
+        .try_into()
+        .map_err(|n: Vec<f64>| format!("line {line}: {key} has {} numbers: expected {N}", n.len()))
 }
 
 /// The parts of an OpenCV matrix that have been read.

@@ -2,7 +2,7 @@
 //! of other YAML. A map with rows and data is a matrix; a list of numbers is a row, a list of such rows a matrix. Anything
 //! else is stepped over.
 
-use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
+use super::document::{Entry, MatrixParts, Parsed, Value, number};
 
 /// How deep braces and brackets may stand within each other; calibrations have three.
 const DEEPEST: usize = 32;
@@ -58,10 +58,7 @@ fn of_node(key: &str, node: Node<'_>, line: usize) -> Parsed<Value> {
         words.iter().map(of_word).collect::<Option<Vec<f64>>>()
     };
     let rows = match node {
-        Node::Word(word, _) => {
-            let number = word.parse().ok().filter(|v: &f64| v.is_finite());
-            return Ok(number.map_or_else(|| Value::Text(word.into()), Value::Number));
-        }
+        Node::Word(word, _) => return Ok(Value::number_or(word, || Value::Text(word.into()))),
         Node::Map(parts) if ["rows", "data"].iter().all(|&part| parts.iter().any(|p| p.0 == part)) => {
             return matrix(key, parts, line);
         }
@@ -76,9 +73,7 @@ fn of_node(key: &str, node: Node<'_>, line: usize) -> Parsed<Value> {
     let even =
         |rows: &Vec<Vec<f64>>| !rows[0].is_empty() && rows.iter().all(|row| row.len() == rows[0].len());
     let rows = rows.filter(even);
-    Ok(rows.map_or(Value::Other, |rows: Vec<Vec<f64>>| {
-        Value::Matrix(Matrix { rows: rows.len(), columns: rows[0].len(), data: rows.concat() })
-    }))
+    Ok(rows.map_or(Value::Other, |rows: Vec<Vec<f64>>| Value::matrix(rows.len(), rows.concat())))
 }
 
 fn matrix(key: &str, nodes: Vec<(&str, usize, Node<'_>)>, line: usize) -> Parsed<Value> {

@@ -4,7 +4,7 @@
 //! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
 //! are pinholes with OpenCV's distortion (`radtan`: k1 k2 p1 p2) or none. They become `M1 D1 M2 D2 R T` of OpenCV.
 
-use super::document::{Entry, Matrix, Parsed, Value, number};
+use super::document::{Entry, Parsed, Value, numbers};
 
 /// The lines of a camera, and the number of the first.
 struct Section<'a> {
@@ -29,10 +29,7 @@ impl Section<'_> {
 
     fn numbers<const N: usize>(&self, key: &str) -> Parsed<(usize, [f64; N])> {
         let (line, words) = self.words(key)?;
-        let numbers = words.into_iter().map(|word| number(word, key, line)).collect::<Parsed<Vec<f64>>>()?;
-        let found = <[f64; N]>::try_from(numbers);
-        let found = found.map_err(|n| format!("line {line}: {key} has {} numbers: expected {N}", n.len()))?;
-        Ok((line, found))
+        Ok((line, numbers(words, key, line)?))
     }
 
     /// Fails unless the word behind a key is one of these.
@@ -57,9 +54,10 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let [left, right] = &sections[..] else {
         return Err(format!("a camchain of Kalibr of {} cameras: expected cam0 and cam1", sections.len()));
     };
-    let matrix = |key: &str, line: usize, rows: usize, data: Vec<f64>| {
-        let value = Value::Matrix(Matrix { rows, columns: data.len() / rows, data });
-        Entry { key: key.into(), value, line }
+    let matrix = |key: &str, line: usize, rows: usize, data: Vec<f64>| Entry {
+        key: key.into(),
+        value: Value::matrix(rows, data),
+        line,
     };
     let mut entries = vec![];
     for (section, [camera, lens]) in [(left, ["M1", "D1"]), (right, ["M2", "D2"])] {

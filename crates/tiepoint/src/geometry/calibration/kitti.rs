@@ -5,7 +5,7 @@
 //! The projections become `P1` and `P2` of OpenCV. A shift up or forward against camera 0, of millimetres, is left out: the
 //! rows of the pictures correspond. Other keys are stepped over.
 
-use super::document::{Entry, Matrix, Parsed, Value, number};
+use super::document::{Entry, Parsed, Value, numbers};
 
 /// Whether a file is one of KITTI's: OpenCV's have no number behind `P2:`.
 pub(super) fn is_kitti(text: &str) -> bool {
@@ -20,13 +20,8 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
         let found = lines.filter_map(|(i, line)| Some((i + 1, line.split_once(':')?)));
         let keys = [format!("P{camera}"), format!("P_rect_0{camera}")];
         let mut found = found.filter(|(_, (key, _))| keys.iter().any(|known| key.trim() == known));
-        found.next().map(|(line, (key, values))| {
-            let numbers = values.split_whitespace().map(|word| number(word, key, line));
-            let numbers = numbers.collect::<Parsed<Vec<f64>>>()?;
-            let projection = <[f64; 12]>::try_from(numbers);
-            projection
-                .map(|p| (line, p))
-                .map_err(|n| format!("line {line}: {key} has {} numbers: expected 12", n.len()))
+        found.next().map(|(line, (key, values))| -> Parsed<(usize, [f64; 12])> {
+            Ok((line, numbers(values.split_whitespace(), key, line)?))
         })
     };
     for [left, right] in [[2, 3], [0, 1]] {
@@ -39,7 +34,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
             }
             let entry = |key: &str, line, data: [f64; 12]| Entry {
                 key: key.into(),
-                value: Value::Matrix(Matrix { rows: 3, columns: 4, data: data.to_vec() }),
+                value: Value::matrix(3, data.to_vec()),
                 line,
             };
             return Ok(vec![entry("P1", line, left), entry("P2", second, right)]);

@@ -4,7 +4,7 @@
 //! `ndisp` (a bound on the disparities, which start at 0), `vmin` and `vmax` (their exact range). Unknown
 //! keys are skipped.
 
-use super::document::{Entry, Matrix, Parsed, Value, number};
+use super::document::{Entry, Parsed, Value, number};
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let lines = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim()));
@@ -20,26 +20,22 @@ fn entry(text: &str, line: usize) -> Parsed<Entry> {
     let value = match value.strip_prefix('[') {
         Some(rest) => {
             let inside = rest.strip_suffix(']').ok_or_else(|| format!("line {line}: {key} has no end ]"))?;
-            Value::Matrix(matrix(inside, key, line)?)
+            matrix(inside, key, line)?
         }
-        None => value.parse().ok().filter(|v: &f64| v.is_finite()).map_or(Value::Other, Value::Number),
+        None => Value::number_or(value, || Value::Other),
     };
     Ok(Entry { key: key.into(), value, line })
 }
 
-fn matrix(text: &str, key: &str, line: usize) -> Parsed<Matrix> {
-    let mut data = vec![];
-    let (mut rows, mut columns) = (0, 0);
+fn matrix(text: &str, key: &str, line: usize) -> Parsed<Value> {
+    let mut rows: Vec<Vec<f64>> = vec![];
     for row in text.split(';') {
-        let before = data.len();
-        for word in row.split([' ', ',', '\t']).filter(|w| !w.is_empty()) {
-            data.push(number(word, key, line)?);
-        }
-        let n = data.len() - before;
-        if n == 0 || (rows > 0 && n != columns) {
+        let words = row.split([' ', ',', '\t']).filter(|w| !w.is_empty());
+        let row = words.map(|word| number(word, key, line)).collect::<Parsed<Vec<_>>>()?;
+        if row.is_empty() || rows.first().is_some_and(|first| first.len() != row.len()) {
             return Err(format!("line {line}: the rows of {key} are not of one length"));
         }
-        (rows, columns) = (rows + 1, n);
+        rows.push(row);
     }
-    Ok(Matrix { rows, columns, data })
+    Ok(Value::matrix(rows.len(), rows.concat()))
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::geometry::matrix::{IDENTITY, Mat3, product, times, transpose};
 use crate::image::Size;
 use crate::{Error, Result};
+use std::slice::from_ref;
 
 /// The names, separated by spaces, of each camera's matrix and its distortion, and of one camera alone.
 const CAMERAS: [[&str; 2]; 2] = [
@@ -108,25 +109,21 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
                 alone.len()
             )));
         };
-        return Ok([single(left, ALONE)?, single(right, ALONE)?]);
+        return Ok([
+            camera(from_ref(left), ALONE, "its matrix")?,
+            camera(from_ref(right), ALONE, "its matrix")?,
+        ]);
     }
-    let one = |side: usize, what: &str| -> Result<Camera> {
-        let [matrix, distortion] = CAMERAS[side];
-        let (document, entry) = require(documents, matrix, what)?;
-        let lens = find(documents, distortion);
-        camera(document, entry, lens)
-    };
-    Ok([one(0, "the left camera's matrix")?, one(1, "the right camera's matrix")?])
+    let [left, right] = CAMERAS;
+    let left = camera(documents, left, "the left camera's matrix")?;
+    Ok([left, camera(documents, right, "the right camera's matrix")?])
 }
 
-fn single(document: &Document, [matrix, distortion]: [&str; 2]) -> Result<Camera> {
-    let entry = document.find(matrix).ok_or_else(|| document.wrong("no camera matrix"))?;
-    camera(document, entry, document.find(distortion).map(|e| (document, e)))
-}
-
-fn camera(document: &Document, entry: &Entry, lens: Option<(&Document, &Entry)>) -> Result<Camera> {
-    let k: Mat3 = document.fixed(entry)?;
-    let (focal, principal) = pinhole(document, entry, &k)?;
+/// The camera whose matrix and distortion have these names.
+fn camera(documents: &[Document], [matrix, lens]: [&str; 2], what: &str) -> Result<Camera> {
+    let (document, entry) = require(documents, matrix, what)?;
+    let (focal, principal) = pinhole(document, entry, &document.fixed(entry)?)?;
+    let lens = find(documents, lens);
     let distortion = lens.map_or(Ok(Distortion::default()), |(d, e)| distortion(d, e))?;
     let camera = Camera { focal, principal, distortion };
     camera.check().map_err(|e| document.wrong(format!("line {}: {}: {e}", entry.line, entry.key)))?;
@@ -212,7 +209,7 @@ fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
 /// A rectified pair from P1 and P2, or from Q, or from ROS's right camera: the left one has no shift there, and is the same
 /// otherwise.
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
-    let size = size(std::slice::from_ref(document))?;
+    let size = size(from_ref(document))?;
     let wrong = |entry: &Entry, reason: String| document.wrong(format!("line {}: {reason}", entry.line));
     let found = if let (Some(p1), Some(p2)) = (document.find("P1"), document.find("P2")) {
         from_projections(&[document.fixed(p1)?, document.fixed(p2)?]).map_err(|r| wrong(p2, r))?
@@ -279,7 +276,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         Ok((focal, principal, entry.line))
     };
     let number = |name: &str| document.find(name).map(|e| document.number(e)).transpose();
-    let size = size(std::slice::from_ref(document))?;
+    let size = size(from_ref(document))?;
     let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
         (Some(low), Some(high), _) => Some([low, high]),
         (_, _, Some(n)) => Some([0.0, n - 1.0]),

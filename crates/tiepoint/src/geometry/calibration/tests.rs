@@ -101,6 +101,12 @@ fn truth() -> StereoCalibration {
     }
 }
 
+/// The rig of files with these texts, which errors call `c.yml`.
+fn rig_of(texts: &[&str]) -> Result<StereoCalibration> {
+    let documents: Vec<_> = texts.iter().map(|t| Document::parse(t, Path::new("c.yml")).unwrap()).collect();
+    opencv::stereo(&documents)
+}
+
 fn refusal(text: &str) -> String {
     let message = StereoCalibration::parse(text, "c.yml").unwrap_err().to_string();
     assert!(message.starts_with("c.yml: "), "{message}");
@@ -148,14 +154,9 @@ fn yaml_and_xml_give_the_same_calibration() {
 fn two_files_complete_each_other() {
     let (intrinsics, extrinsics) = YAML.split_at(YAML.find("R: ").unwrap());
     let extrinsics = format!("%YAML:1.0\n{extrinsics}");
-    let parsed = |texts: &[&str]| {
-        let documents: Vec<_> =
-            texts.iter().map(|t| Document::parse(t, Path::new("c.yml")).unwrap()).collect();
-        opencv::stereo(&documents)
-    };
-    assert_eq!(parsed(&[intrinsics, &extrinsics]).unwrap(), truth(), "in order");
-    assert_eq!(parsed(&[&extrinsics, intrinsics]).unwrap(), truth(), "in any order");
-    assert!(parsed(&[intrinsics]).unwrap_err().to_string().contains("rotation"), "half of it");
+    assert_eq!(rig_of(&[intrinsics, &extrinsics]).unwrap(), truth(), "in order");
+    assert_eq!(rig_of(&[&extrinsics, intrinsics]).unwrap(), truth(), "in any order");
+    assert!(rig_of(&[intrinsics]).unwrap_err().to_string().contains("rotation"), "half of it");
     let camera = |name: &str| {
         let from = YAML.find(&format!("M{name}:")).unwrap();
         let rest = &YAML[from..];
@@ -164,9 +165,9 @@ fn two_files_complete_each_other() {
         format!("%YAML:1.0\n{}", text.replace(&format!("D{name}:"), "distortion_coefficients:"))
     };
     let (left, right) = (camera("1"), camera("2"));
-    let found = parsed(&[&left, &right, &extrinsics]).unwrap();
+    let found = rig_of(&[&left, &right, &extrinsics]).unwrap();
     assert_eq!(found.cameras, truth().cameras, "a file for each camera");
-    assert!(parsed(&[&left, &extrinsics]).unwrap_err().to_string().contains("single camera"), "one of two");
+    assert!(rig_of(&[&left, &extrinsics]).unwrap_err().to_string().contains("single camera"), "one of two");
 }
 
 #[test]
@@ -289,16 +290,14 @@ fn kalibr() {
     assert_eq!(found.translation, expected.translation);
     let without = StereoCalibration::parse(&text.replace("radtan", "none"), "camchain.yaml").unwrap();
     assert_eq!(without.cameras[0].distortion, Distortion::default());
-    for (text, why) in [
-        (text.replace("radtan", "equidistant"), "line 6: distortion_model is equidistant: expected radtan"),
-        (text.replace("pinhole", "omni"), "camera_model is omni"),
-        (text.replace("342.5, ", ""), "line 7: intrinsics has 3 numbers"),
-        (text.replace("T_cn_cnm1", "T_cam_imu"), "cam1 has no T_cn_cnm1"),
-        (text.replace("cam1:", "other:"), "1 cameras"),
-    ] {
-        let refused = StereoCalibration::parse(&text, "camchain.yaml").unwrap_err().to_string();
-        assert!(refused.contains(why), "{refused}, but {why} is wrong");
-    }
+    let changes = [
+        ("radtan", "equidistant", "line 6: distortion_model is equidistant: expected radtan"),
+        ("pinhole", "omni", "camera_model is omni"),
+        ("342.5, ", "", "line 7: intrinsics has 3 numbers"),
+        ("T_cn_cnm1", "T_cam_imu", "cam1 has no T_cn_cnm1"),
+        ("cam1:", "other:", "1 cameras"),
+    ];
+    changes_are_refused(&text, refusal, &changes);
     read_cut_off(&text);
 }
 
@@ -307,26 +306,24 @@ fn kitti() {
     let grey = "P0: 7.0e+02 0 600 0 0 700 180 0 0 0 1 0\nP1: 700 0 600 -3.5e+02 0 700 180 0 0 0 1 0\n";
     let colour =
         "P2: 700 0 600 42 0 700 180 0.25 0 0 1 0.003\nP3: 700 0 600 -336 0 700 180 2.5 0 0 1 0.004\n";
-    let rectified = |text: &str| RectifiedCalibration::parse(text, "calib.txt");
-    let found = rectified(grey).unwrap();
+    let rectified = |text: &str| RectifiedCalibration::parse(text, "calib.txt").unwrap();
+    let found = rectified(grey);
     assert_eq!(
         (found.focal, found.principal, found.doffs, found.baseline),
         (700.0, [600.0, 180.0], 0.0, 0.5)
     );
     assert!(refusal(grey).contains("rectified already"));
     let both = format!("{grey}{colour}R0_rect: 1 0 0 0 1 0 0 0 1\nTr: 1 2 3\n");
-    assert_eq!(rectified(&both).unwrap().baseline, 378.0 / 700.0, "of the colour cameras");
+    assert_eq!(rectified(&both).baseline, 378.0 / 700.0, "of the colour cameras");
     let long = format!("calib_time: 09-Jan-2012 13:57:47\n{}", both.replace('P', "P_rect_0"));
-    assert_eq!(rectified(&long).unwrap().baseline, 378.0 / 700.0, "calib_cam_to_cam.txt");
-    for (text, why) in [
-        (grey.replace("-3.5e+02 0", "0"), "line 2: P1 has 11 numbers"),
-        (grey.replace("-3.5e+02", "far"), "line 2"),
-        (grey.replace("-3.5e+02", "3.5e+02"), "baseline"),
-        ("P0: 1 0 0 0 0 1 0 0 0 0 1 0\n".to_owned(), "without P2 and P3"),
-    ] {
-        let refused = rectified(&text).unwrap_err().to_string();
-        assert!(refused.contains(why), "{refused}, but {why} is wrong");
-    }
+    assert_eq!(rectified(&long).baseline, 378.0 / 700.0, "calib_cam_to_cam.txt");
+    let changes = [
+        ("-3.5e+02 0", "0", "line 2: P1 has 11 numbers"),
+        ("-3.5e+02", "far", "line 2"),
+        ("-3.5e+02", "3.5e+02", "baseline"),
+        ("P1:", "R1:", "without P2 and P3"),
+    ];
+    changes_are_refused(grey, rectified_refusal, &changes);
     assert!(StereoCalibration::parse(&both, "calib.txt").is_err(), "it has no cameras to rectify");
 }
 
@@ -381,8 +378,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
     let (s, c) = libm::sincos(0.1);
     let left = file([c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c], 0.0);
     let right = file([c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0], -260.0);
-    let documents = [&left, &right].map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
-    let rig = opencv::stereo(&documents).unwrap();
+    let rig = rig_of(&[&left, &right]).unwrap();
     assert_eq!((rig.size, rig.cameras[0].distortion.k1), (Some(Size::new(640, 480)), -0.25));
     // A point in front of both cameras. In rectified coordinates the left camera sees it half a unit further right.
     let stored = rig.stored.unwrap();
@@ -408,8 +404,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
         open.replace("\n  data: [", ",\n  data: [").replace("]\n", "]}\n")
     };
     for dumped in [[as_lines(&left), as_lines(&right)], [in_braces(&left), in_braces(&right)]] {
-        let documents = dumped.each_ref().map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
-        assert_eq!(opencv::stereo(&documents).unwrap(), rig, "{}", dumped[0]);
+        assert_eq!(rig_of(&dumped.each_ref().map(String::as_str)).unwrap(), rig, "{}", dumped[0]);
     }
     let open = in_braces(&right).replace("]}", "]");
     assert!(rectified_refusal(&open).contains("no end }"), "a brace without its end");
@@ -445,8 +440,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
     };
     for dumped in [&whole as &dyn Fn(&String) -> String, &first, &second, &line] {
         let texts = [&left, &right].map(dumped);
-        let documents = texts.each_ref().map(|text| Document::parse(text, Path::new("left.yaml")).unwrap());
-        assert_eq!(opencv::stereo(&documents).unwrap(), rig, "{}", texts[0]);
+        assert_eq!(rig_of(&texts.each_ref().map(String::as_str)).unwrap(), rig, "{}", texts[0]);
         let same = RectifiedCalibration::parse(&texts[1], "right.yaml").unwrap();
         assert_eq!(same, pair, "{}", texts[1]);
         read_cut_off(&texts[1]);
@@ -454,8 +448,7 @@ fn ros_files_of_two_cameras_make_a_pair() {
         assert!(rectified_refusal(&fisheye).contains("the lens is equidistant"), "{fisheye}");
     }
     let bare = line(&right).replace(&lists(&right)[0], "");
-    let bare = [bare.clone(), bare].map(|text| Document::parse(&text, Path::new("left.yaml")).unwrap());
-    let found = opencv::stereo(&bare).unwrap();
+    let found = rig_of(&[&bare, &bare]).unwrap();
     assert_eq!(found.cameras[1].distortion, Distortion::default(), "an empty list");
 }
 

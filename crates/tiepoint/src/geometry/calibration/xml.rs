@@ -47,10 +47,7 @@ fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
     let (key, line) = (child.tag_name().name(), lines.of_node(child));
     let value = match child.attribute("type_id") {
         Some("opencv-matrix") => matrix(child, lines)?,
-        _ => match text(child).and_then(|t| t.trim().parse::<f64>().ok()) {
-            Some(v) if v.is_finite() => Value::Number(v),
-            _ => Value::Other,
-        },
+        _ => text(child).map_or(Value::Other, |text| Value::number_or(text.trim(), || Value::Other)),
     };
     Ok(Entry { key: key.into(), value, line })
 }

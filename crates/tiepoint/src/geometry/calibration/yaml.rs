@@ -5,7 +5,7 @@
 //! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`]).
 //! Other lists and maps are skipped, and so is what follows the first of several messages of ROS.
 
-use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
+use super::document::{Entry, MatrixParts, Parsed, Value, number};
 use super::flow;
 
 /// Lines that are neither blank nor a comment, with their number from 1.
@@ -80,13 +80,10 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     if !listed.is_empty() && !body {
         let numbers =
             listed.iter().map(|(word, line)| number(word, key, *line)).collect::<Parsed<Vec<f64>>>();
-        let row = |data: Vec<f64>| Value::Matrix(Matrix { rows: 1, columns: data.len(), data });
-        return Ok(numbers.map_or(Value::Other, row));
+        return Ok(numbers.map_or(Value::Other, |row| Value::matrix(1, row)));
     }
-    Ok(match rest.parse::<f64>() {
-        Ok(v) if v.is_finite() && !body => Value::Number(v),
-        _ => Value::Text(unquoted(rest).into()),
-    })
+    let text = || Value::Text(unquoted(rest).into());
+    Ok(if body { text() } else { Value::number_or(rest, text) })
 }
 
 /// A text that begins with a bracket, with the lines that follow up to its end.

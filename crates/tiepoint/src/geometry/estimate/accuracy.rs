@@ -2,8 +2,9 @@
 //! inliers.
 
 use super::*;
+use crate::evaluate;
+use crate::image::Size;
 use crate::numeric::Random;
-use crate::numeric::length;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 
@@ -11,9 +12,7 @@ const SIZE: [f64; 2] = [800.0, 600.0];
 fn scene(seed: u64, n: usize, share: f64, noise: f64) -> (Homography, Vec<Correspondence>, Vec<bool>) {
     let mut random = Random::new(seed);
     let mut about = |middle: f64, far: f64| middle + random.range(-far, far);
-    let linear = |own: f64, other: f64| [own, other];
-    let [[a, b], [c, d]] =
-        [linear(about(1.0, 0.15), about(0.0, 0.15)), linear(about(0.0, 0.15), about(1.0, 0.15))];
+    let [a, b, c, d] = [1.0, 0.0, 0.0, 1.0].map(|own| about(own, 0.15));
     let rows =
         [[a, b, about(0.0, 40.0)], [c, d, about(0.0, 40.0)], [about(0.0, 1e-4), about(0.0, 1e-4), 1.0]];
     let truth = Homography::new(rows).unwrap();
@@ -37,14 +36,8 @@ fn scene(seed: u64, n: usize, share: f64, noise: f64) -> (Homography, Vec<Corres
 
 /// The mean distance of the corners under both, pixels.
 fn corner_error(found: &Model, truth: &Homography) -> f64 {
-    let found = found.homography().unwrap();
-    let [w, h] = SIZE;
-    let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
-    let apart = |corner: [f64; 2]| match (found.apply(corner), truth.apply(corner)) {
-        (Some(p), Some(q)) => length([p[0] - q[0], p[1] - q[1]]),
-        (..) => f64::INFINITY,
-    };
-    corners.map(apart).iter().sum::<f64>() / 4.0
+    let [w, h] = SIZE.map(|side| side as usize + 1);
+    evaluate::corner_error(&found.homography().unwrap(), truth, Size::new(w, h))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -17,7 +17,7 @@ use super::judge::Judge;
 use super::parts::{parts_of, sums};
 use super::points::Points;
 use super::residual::{reach, squared};
-use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, product, skew, times};
+use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, is_finite, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
 use crate::numeric::{Random, finish};
@@ -283,7 +283,7 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
     let h: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] - e[i] * v[j]));
     let front = dot(h[2], points[0]);
     let h = h.map(|row| row.map(|x| x / front));
-    h.iter().flatten().all(|x| x.is_finite()).then_some(h)
+    is_finite(&h).then_some(h)
 }
 
 /// A better fundamental matrix from a plane and parallax, for one whose sample of the points `drawn` lies mostly on a

@@ -11,7 +11,7 @@
 
 use super::seven_point::{epipolar_row, null_space, oriented};
 use crate::geometry::linear::eigen;
-use crate::geometry::matrix::{Mat3, cross, product, times, transpose};
+use crate::geometry::matrix::{Mat3, cross, is_finite, of_flat, product, times, transpose};
 use crate::geometry::real::{Real, each, negative};
 use tiepoint_gpu::KernelSource;
 
@@ -305,8 +305,7 @@ impl Reduced<f64> {
                 let root = root_in(polynomial, at(i), at(i + 1));
                 let z = if is_far { 1.0 / root } else { root };
                 if let Some(essential) = self.essential(z).filter(|e| oriented(e, a, b)) {
-                    let [e0, e1, e2, e3, e4, e5, e6, e7, e8] = essential;
-                    take([[e0, e1, e2], [e3, e4, e5], [e6, e7, e8]]);
+                    take(of_flat(essential));
                 }
             }
         }
@@ -337,7 +336,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// Whether two singular values are equal. The roots of a nearly degenerate sample may give other matrices.
 fn is_essential(e: &[f64; 9]) -> bool {
-    let rows = [[e[0], e[1], e[2]], [e[3], e[4], e[5]], [e[6], e[7], e[8]]];
+    let rows = of_flat(*e);
     let square = product(&rows, &transpose(&rows));
     let cube = product(&square, &rows);
     let trace = square[0][0] + square[1][1] + square[2][2];
@@ -351,7 +350,7 @@ pub(super) fn nearest(m: &Mat3) -> Option<Mat3> {
         |v: [f64; 3], square: f64| times(m, v).map(|x| x / square.sqrt() * std::f64::consts::FRAC_1_SQRT_2);
     let (p, q) = (side(v, squares[1]), side(w, squares[2]));
     let e: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| p[i] * v[j] + q[i] * w[j]));
-    e.iter().flatten().all(|x| x.is_finite()).then_some(e)
+    is_finite(&e).then_some(e)
 }
 
 impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {

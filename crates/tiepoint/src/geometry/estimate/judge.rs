@@ -25,7 +25,7 @@ pub(in crate::geometry) struct Judge<'p> {
     /// The threshold T between normalised points.
     pub(super) threshold: f64,
     /// T²/2: the limit of Sampson's squared distance.
-    pub(super) limit: f64,
+    pub(in crate::geometry) limit: f64,
     /// The cameras, which an essential matrix needs.
     pub(super) rays: Option<Rays>,
     pub(super) cpu: &'p Cpu,
@@ -48,10 +48,6 @@ impl<'p> Judge<'p> {
     ) -> Self {
         let threshold = threshold_px * points.scale;
         Self { kind, points, threshold, limit: 0.5 * (threshold * threshold), rays, cpu }
-    }
-
-    pub(in crate::geometry) fn limit(&self) -> f64 {
-        self.limit
     }
 
     /// The same judge for other matches in the same coordinates.

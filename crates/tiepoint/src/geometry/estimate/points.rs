@@ -28,8 +28,8 @@ pub(in crate::geometry) struct Points {
     pub(in crate::geometry) xb: Vec<f64>,
     pub(in crate::geometry) yb: Vec<f64>,
     matches: usize,
-    centre_a: [f64; 2],
-    centre_b: [f64; 2],
+    /// The centroids in A and in B, pixels, which normalisation moves to the origin.
+    pub(in crate::geometry) centres: [[f64; 2]; 2],
     /// Normalised length of a pixel.
     pub(in crate::geometry) scale: f64,
 }
@@ -62,9 +62,9 @@ impl Points {
             })
         });
         let [x, y, u, v] = added.map(|sum| sum / n);
-        let (centre_a, centre_b) = ([x, y], [u, v]);
+        let centres = [[x, y], [u, v]];
         let far = |p: [f64; 2], c: [f64; 2]| length([p[0] - c[0], p[1] - c[1]]);
-        let half = |p: &Correspondence| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b));
+        let half = |p: &Correspondence| 0.5 * (far(p.a, centres[0]) + far(p.b, centres[1]));
         let [spread] =
             sums(cpu, matches, |part| [indices[part].iter().map(|&i| half(&pairs[i])).sum::<f64>()]);
         let spread = spread / n;
@@ -74,7 +74,7 @@ impl Points {
             let at = |place: f64, centre: f64| (place - centre) * scale;
             [at(a[0], x), at(a[1], y), at(b[0], u), at(b[1], v)]
         });
-        Self { xa, ya, xb, yb, matches, centre_a, centre_b, scale }
+        Self { xa, ya, xb, yb, matches, centres, scale }
     }
 
     /// Every `every`-th match, in the same coordinates.
@@ -123,11 +123,6 @@ impl Points {
         found
     }
 
-    /// The centroids in A and in B, pixels, which normalisation moves to the origin.
-    pub(in crate::geometry) fn centres(&self) -> [[f64; 2]; 2] {
-        [self.centre_a, self.centre_b]
-    }
-
     pub(in crate::geometry) fn a(&self, i: usize) -> [f64; 3] {
         [self.xa[i], self.ya[i], 1.0]
     }
@@ -147,18 +142,14 @@ impl Points {
     }
 
     pub(in crate::geometry) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
-        let left = match kind.is_epipolar() {
-            true => transpose(&self.forth(self.centre_b)),
-            false => self.back(self.centre_b),
-        };
-        product(&product(&left, m), &self.forth(self.centre_a))
+        let [a, b] = self.centres;
+        let left = if kind.is_epipolar() { transpose(&self.forth(b)) } else { self.back(b) };
+        product(&product(&left, m), &self.forth(a))
     }
 
     pub(in crate::geometry) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
-        let left = match kind.is_epipolar() {
-            true => transpose(&self.back(self.centre_b)),
-            false => self.forth(self.centre_b),
-        };
-        product(&product(&left, m), &self.back(self.centre_a))
+        let [a, b] = self.centres;
+        let left = if kind.is_epipolar() { transpose(&self.back(b)) } else { self.forth(b) };
+        product(&product(&left, m), &self.back(a))
     }
 }

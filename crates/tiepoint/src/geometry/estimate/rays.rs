@@ -3,7 +3,7 @@
 use super::points::Points;
 use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, inverse, product, transpose};
-use crate::geometry::real::{Real, each};
+use crate::geometry::real::Real;
 
 /// Both cameras as matrices from points to rays (x, y, 1). Lens distortion is ignored.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(in crate::geometry) struct Rays {
 impl Rays {
     pub(in crate::geometry) fn new(cameras: &[Camera; 2], points: &Points) -> Self {
         let scale = points.scale;
-        let [a, b] = points.centres();
+        let [a, b] = points.centres;
         let ray_from = |camera: &Camera, centre: [f64; 2]| -> Mat3 {
             let [fx, fy] = camera.focal.map(|f| f * scale);
             let [cx, cy] = [0, 1].map(|i| (camera.principal[i] - centre[i]) * scale);
@@ -37,20 +37,15 @@ impl Rays {
     }
 
     #[inline(always)]
-    pub(super) fn of<R: Real, const N: usize>(&self, [a, b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
+    pub(super) fn of<R: Real, const N: usize>(&self, [mut a, mut b]: [[[R; 2]; N]; 2]) -> [[[R; 2]; N]; 2] {
         let back = transpose(&self.ray_from_b);
-        [
-            each(
-                a,
-                #[inline(always)]
-                |p| ray(&self.ray_from_a, p),
-            ),
-            each(
-                b,
-                #[inline(always)]
-                |p| ray(&back, p),
-            ),
-        ]
+        for place in &mut a {
+            *place = ray(&self.ray_from_a, *place);
+        }
+        for place in &mut b {
+            *place = ray(&back, *place);
+        }
+        [a, b]
     }
 }
 

@@ -173,14 +173,8 @@ pub(super) fn transfer_term<R: Real>(
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(weights.of(one - share));
     let inverse = kept(t.inverse);
-    let ([ex, ey], [xx, xy, yy]) = (
-        each(t.e, kept),
-        each(
-            t.metric,
-            #[inline(always)]
-            |v| kept(v) * weight,
-        ),
-    );
+    let ([ex, ey], [xx, xy, yy]) = (each(t.e, kept), each(t.metric, kept));
+    let (xx, xy, yy) = (xx * weight, xy * weight, yy * weight);
     let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
     // J has rows (p, 0, −u p) and (0, p, −v p).
     let p = [x * inverse, y * inverse, inverse];

@@ -16,7 +16,7 @@ const UNIFORM_AFTER: f64 = 200_000.0;
 
 #[derive(Clone, Debug)]
 pub(in crate::geometry) struct Sampler {
-    key: u64,
+    pub(in crate::geometry) key: u64,
     size: usize,
     /// Matches, best first, as many as the samples prepared so far need.
     order: Arc<Vec<u32>>,
@@ -66,10 +66,6 @@ impl Sampler {
         if let Some(unordered) = &mut self.unordered {
             unordered.order(Arc::make_mut(&mut self.order), pool, cpu);
         }
-    }
-
-    pub(in crate::geometry) fn key(&self) -> u64 {
-        self.key
     }
 
     /// The numbers up to which samples are drawn from the best `size`, `size` + 1, … matches.

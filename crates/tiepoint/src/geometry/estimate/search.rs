@@ -17,7 +17,8 @@ pub(in crate::geometry) const SHARES: usize = 1024;
 /// How many samples to draw, by the share of inliers, for models of one kind.
 #[derive(Clone, Debug)]
 pub(in crate::geometry) struct Budget {
-    table: Vec<u32>,
+    /// Samples by the share of inliers, in [`SHARES`] steps.
+    pub(in crate::geometry) table: Vec<u32>,
     size: usize,
     confidence: f64,
     bounds: [f64; 2],
@@ -40,11 +41,6 @@ impl Budget {
         let miss = if good < 1e-9 { -good } else { libm::log(1.0 - good) };
         let needed = if good < 1.0 { (libm::log(1.0 - self.confidence) / miss).ceil() } else { 1.0 };
         needed.max(least).min(most) as u32
-    }
-
-    /// Samples by the share of inliers, in [`SHARES`] steps.
-    pub(in crate::geometry) fn table(&self) -> &[u32] {
-        &self.table
     }
 
     /// The number of samples that find a model with this number of inliers; the share is rounded down.

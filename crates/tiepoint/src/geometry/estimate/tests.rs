@@ -298,8 +298,8 @@ fn a_dominant_plane_does_not_hide_the_epipolar_geometry() {
         let mut scene = Scene::new(ModelKind::Fundamental, seed);
         let mut pairs: Vec<_> = (0..300)
             .map(|_| {
-                let place = [640.0 * scene.unit(), 480.0 * scene.unit()];
-                on_plane(&scene.model, place)
+                let a = [640.0 * scene.unit(), 480.0 * scene.unit()];
+                Correspondence { a, b: seen_in_b(&scene.model, a, 1200.0), quality: 0.0 }
             })
             .collect();
         for p in &mut pairs {
@@ -318,11 +318,6 @@ fn seen_in_b(model: &Mat3, a: [f64; 2], depth: f64) -> [f64; 2] {
     let [[c, s, tx], [_, _, ty], [_, _, tz]] = *model;
     let (u, v, w) = (c * x + s * depth + tx, y + ty, -s * x + c * depth + tz);
     [500.0 * u / w + 320.0, 500.0 * v / w + 240.0]
-}
-
-/// A point of A with its partner if its depth is 1200.
-fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
-    Correspondence { a, b: seen_in_b(model, a, 1200.0), quality: 0.0 }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::geometry::calibration::{Camera, Distortion};
 use crate::geometry::linear::eigen;
 use crate::geometry::matrix::Mat3;
 use crate::image::Size;
+use crate::numeric::median;
 
 /// Weighted fits at most.
 const FITS: usize = 20;
@@ -95,9 +96,7 @@ impl AffineEpipolar {
     /// The tie points that agree: those within 2.5 standard deviations, which follow from the median of all
     /// distances.
     pub(super) fn agreeing(&self, pairs: &[Correspondence]) -> Vec<Correspondence> {
-        let mut sorted: Vec<f64> = pairs.iter().map(|p| self.distance(p).abs()).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+        let median = median(pairs.iter().map(|p| self.distance(p).abs())).unwrap_or(0.0);
         let most = (2.5 * 1.4826 * median).max(1e-6);
         pairs.iter().filter(|p| self.distance(p).abs() <= most).copied().collect()
     }

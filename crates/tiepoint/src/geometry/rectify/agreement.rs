@@ -8,6 +8,7 @@
 
 use super::Rectification;
 use crate::geometry::Correspondence;
+use crate::numeric::median;
 
 /// How well tie points agree with a rectification.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,9 +56,7 @@ impl Rectification {
     pub fn near_rows(&self, pairs: &[Correspondence], tolerance: f64) -> Vec<Correspondence> {
         let off = |p: &Correspondence| self.places(p).map(|(a, b)| (*p, a[1] - b[1]));
         let all: Vec<_> = pairs.iter().filter_map(off).collect();
-        let mut sorted: Vec<f64> = all.iter().map(|(_, d)| *d).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let Some(median) = sorted.get(sorted.len() / 2) else { return vec![] };
+        let Some(median) = median(all.iter().map(|(_, d)| *d)) else { return vec![] };
         all.iter().filter(|(_, d)| (d - median).abs() <= tolerance).map(|(p, _)| *p).collect()
     }
 

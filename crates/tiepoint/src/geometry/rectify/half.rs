@@ -18,7 +18,7 @@ fn quaternion(m: &Mat3) -> [f64; 4] {
     unit(if q[0] < 0.0 { q.map(|v| -v) } else { q })
 }
 
-fn unit<const N: usize>(v: [f64; N]) -> [f64; N] {
+pub(super) fn unit<const N: usize>(v: [f64; N]) -> [f64; N] {
     let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
     v.map(|x| x / norm)
 }

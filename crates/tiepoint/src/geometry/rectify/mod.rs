@@ -37,6 +37,7 @@ use crate::image::{Image, ImageView, Pixel, Size};
 use crate::options::options;
 use crate::{Error, Result};
 use fearless_simd::Simd;
+use output_frame::framed;
 
 options! {
     /// How to rectify.
@@ -91,31 +92,8 @@ impl Rectification {
         check_sizes(rig, sizes)?;
         let rotations = half::rectifying(&rig.rotation, rig.translation)
             .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
-        let [left, right] = Self::framed(&rig.cameras, &rotations, sizes, options)?;
+        let [left, right] = framed(rig.cameras, rotations, sizes, options)?;
         Ok(Self { left, right, baseline: rig.baseline(), projection: Projection::Perspective })
-    }
-
-    /// Both views, with the cameras and rotations known.
-    fn framed(
-        cameras: &[Camera; 2],
-        rotations: &[Mat3; 2],
-        sizes: [Size; 2],
-        options: &RectifyOptions,
-    ) -> Result<[RectifiedView; 2]> {
-        let turned: [output_frame::Turned; 2] = [0, 1].map(|i| output_frame::Turned {
-            camera: cameras[i],
-            rotation: rotations[i],
-            input: sizes[i],
-        });
-        let frame = output_frame::frame(&turned, options)?;
-        Ok([0, 1].map(|i| RectifiedView {
-            camera: cameras[i],
-            input: sizes[i],
-            rotation: rotations[i],
-            focal: frame.focal,
-            principal: frame.principal[i],
-            size: frame.size,
-        }))
     }
 
     /// The rectification that the calibration file holds (R1, R2, P1, P2).

@@ -4,8 +4,8 @@
 //! *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture that is turned
 //! little fills it. Boxes are in units of the focal length.
 
-use super::RectifyOptions;
 use super::valid::NOTHING_VALID;
+use super::{RectifiedView, RectifyOptions};
 use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, determinant, times};
 use crate::image::Size;
@@ -35,17 +35,10 @@ named! {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turned {
-    pub(super) camera: Camera,
-    pub(super) rotation: Mat3,
-    pub(super) input: Size,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) focal: f64,
-    pub(super) principal: [[f64; 2]; 2],
-    pub(super) size: Size,
+struct Turned {
+    camera: Camera,
+    rotation: Mat3,
+    input: Size,
 }
 
 /// `[low, high]`, empty when low ≥ high.
@@ -65,12 +58,6 @@ fn middle([low, high]: Span) -> f64 {
 
 fn length([low, high]: Span) -> f64 {
     high - low
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Boxes {
-    outer: [Span; 2],
-    inner: [Span; 2],
 }
 
 /// The number of places along a side of the outline.
@@ -96,7 +83,8 @@ impl Turned {
         Ok(Some([p / r, q / r]))
     }
 
-    fn boxes(&self) -> Result<Boxes> {
+    /// The outer box, or the inner one.
+    fn bounds(&self, inner: bool) -> Result<[Span; 2]> {
         let (w, h) = (self.input.width as f64 - 1.0, self.input.height as f64 - 1.0);
         let at = |i: usize| i as f64 / STEPS as f64;
         let side = |from: [f64; 2], to: [f64; 2]| -> Result<Vec<[f64; 2]>> {
@@ -114,10 +102,12 @@ impl Turned {
         }
         let least = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::INFINITY, f64::min);
         let most = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::NEG_INFINITY, f64::max);
-        let outer = [0, 1].map(|c| {
-            let all = || sides.iter().map(|s| [least(s, c), most(s, c)]);
-            all().reduce(|a, b| either([a, b])).unwrap_or([0.0; 2])
-        });
+        if !inner {
+            return Ok([0, 1].map(|c| {
+                let all = sides.iter().map(|s| [least(s, c), most(s, c)]);
+                all.reduce(|a, b| either([a, b])).unwrap_or([0.0; 2])
+            }));
+        }
         // A picture turned by 90° has other sides at its top and left.
         let mut across = [&left, &right];
         let mut down = [&top, &bottom];
@@ -129,7 +119,7 @@ impl Turned {
             let [first, last] = if middle(ends[0]) <= middle(ends[1]) { ends } else { [ends[1], ends[0]] };
             [first[1], last[0]]
         };
-        Ok(Boxes { outer, inner: [between(across, 0), between(down, 1)] })
+        Ok([between(across, 0), between(down, 1)])
     }
 
     /// The focal length that keeps the scale in the middle of the picture.
@@ -144,16 +134,19 @@ impl Turned {
     }
 }
 
-pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Frame> {
-    let boxes = [views[0].boxes()?, views[1].boxes()?];
-    let kept = 0.5 * (views[0].focal() + views[1].focal());
-    let input = Size::new(
-        views[0].input.width.max(views[1].input.width),
-        views[0].input.height.max(views[1].input.height),
-    );
+/// Both views, with cameras, their rotations to the rectified axes and the sizes of their pictures known.
+pub(super) fn framed(
+    cameras: [Camera; 2],
+    rotations: [Mat3; 2],
+    sizes: [Size; 2],
+    options: &RectifyOptions,
+) -> Result<[RectifiedView; 2]> {
+    let views = [0, 1].map(|i| Turned { camera: cameras[i], rotation: rotations[i], input: sizes[i] });
     let valid = options.frame == OutputFrame::Valid;
-    let chosen = |b: &Boxes, c: usize| if valid { b.inner[c] } else { b.outer[c] };
-    let spans = |c: usize| [chosen(&boxes[0], c), chosen(&boxes[1], c)];
+    let boxes = [views[0].bounds(valid)?, views[1].bounds(valid)?];
+    let kept = 0.5 * (views[0].focal() + views[1].focal());
+    let input = Size::new(sizes[0].width.max(sizes[1].width), sizes[0].height.max(sizes[1].height));
+    let spans = |c: usize| boxes.map(|bounds| bounds[c]);
     let rows = if options.frame == OutputFrame::All { either(spans(1)) } else { both(spans(1)) };
     let (columns, width) = columns(spans(0), options);
     check(rows, width, valid)?;
@@ -167,7 +160,10 @@ pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Fra
     };
     let centre = [0.5 * (size.width as f64 - 1.0), 0.5 * (size.height as f64 - 1.0)];
     let principal = columns.map(|c| [centre[0] - focal * middle(c), centre[1] - focal * middle(rows)]);
-    Ok(Frame { focal, principal, size })
+    Ok([0, 1].map(|i| {
+        let Turned { camera, rotation, input } = views[i];
+        RectifiedView { camera, input, rotation, focal, principal: principal[i], size }
+    }))
 }
 
 /// The columns that each view is centred on, and the width that holds them.

@@ -7,9 +7,11 @@
 //! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms fix what the
 //! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
-use super::half::nearest_rotation;
+use super::half::{nearest_rotation, unit};
 use crate::geometry::linear::{eigen, solve};
-use crate::geometry::matrix::{Mat3, adjugate, cayley, cross, dot, product, skew, times, transpose};
+use crate::geometry::matrix::{
+    Mat3, adjugate, cayley, cross, dot, is_finite, product, skew, times, transpose,
+};
 use crate::numeric::exp_f64;
 
 /// Tie points, relative and in units of s, as (a, b).
@@ -56,10 +58,9 @@ impl Relative {
     fn moved(&self, d: &[f64; PARAMETERS]) -> Self {
         let [p, q] = tangents(self.direction);
         let turned: [f64; 3] = std::array::from_fn(|i| self.direction[i] + d[3] * p[i] + d[4] * q[i]);
-        let norm = dot(turned, turned).sqrt();
         Self {
             rotation: nearest_rotation(&product(&cayley([d[0], d[1], d[2]]), &self.rotation)),
-            direction: turned.map(|v| v / norm),
+            direction: unit(turned),
             log_focal: self.log_focal + d[5].clamp(-1.0, 1.0),
             log_ratio: self.log_ratio + d[6].clamp(-1.0, 1.0),
         }
@@ -79,7 +80,7 @@ impl Relative {
             let r: Mat3 = std::array::from_fn(|i| {
                 std::array::from_fn(|j| (cofactors[i][j] - sign * turned[i][j]) / norm)
             });
-            if !r.iter().flatten().all(|v| v.is_finite()) {
+            if !is_finite(&r) {
                 return None;
             }
             let rotation = orthonormal(&r)?;
@@ -237,20 +238,15 @@ fn tangents(v: [f64; 3]) -> [[f64; 3]; 2] {
     let least = (0..3).fold(0, |best, i| if v[i].abs() < v[best].abs() { i } else { best });
     let mut axis = [0.0; 3];
     axis[least] = 1.0;
-    let p = cross(v, axis);
-    let norm = dot(p, p).sqrt();
-    let p = p.map(|x| x / norm);
+    let p = unit(cross(v, axis));
     [p, cross(v, p)]
 }
 
 /// Rows made orthonormal, the first kept; `None` when they are far from those of a rotation.
 fn orthonormal(m: &Mat3) -> Option<Mat3> {
-    let unit = |v: [f64; 3]| {
-        let norm = dot(v, v).sqrt();
-        (norm > 1e-6).then(|| v.map(|x| x / norm))
-    };
-    let x = unit(m[0])?;
+    let row = |v: [f64; 3]| (dot(v, v).sqrt() > 1e-6).then(|| unit(v));
+    let x = row(m[0])?;
     let along = dot(m[1], x);
-    let y = unit(std::array::from_fn(|i| m[1][i] - along * x[i]))?;
+    let y = row(std::array::from_fn(|i| m[1][i] - along * x[i]))?;
     Some([x, y, cross(x, y)])
 }

@@ -17,6 +17,7 @@
 //! equally well, perspective cameras are taken, because they give depth.
 
 use super::affine::AffineEpipolar;
+use super::output_frame::framed;
 use super::relative::{Prior, Relative, Ties};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
@@ -241,10 +242,11 @@ pub fn from_tie_points(
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
-    let rig = match geometry(fundamental, pairs, sizes, options)? {
-        Geometry::Perspective(rig) => *rig,
-        Geometry::Affine(affine) => return from_affine(&affine, pairs, sizes, frame, cpu),
-    };
+    let perspective = self_calibrate(fundamental, pairs, sizes, options);
+    if let Some(affine) = affine_instead(&perspective, pairs, options) {
+        return from_affine(&affine, pairs, sizes, frame, cpu);
+    }
+    let rig = perspective?.calibration;
     let exchanged = !Rectification::in_order(&rig);
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
@@ -259,12 +261,6 @@ fn framing(frame: OutputFrame) -> RectifyOptions {
     RectifyOptions { frame, principal: Principal::Own }
 }
 
-/// The geometry of the cameras that the tie points determine.
-enum Geometry {
-    Perspective(Box<StereoCalibration>),
-    Affine(AffineEpipolar),
-}
-
 /// The affine root mean square distance counts as clearly less below this share of the perspective one.
 const CLEARLY: f64 = 0.9;
 
@@ -272,41 +268,28 @@ const CLEARLY: f64 = 0.9;
 /// found; pixels.
 const AFFINE_RMS: f64 = 1.0;
 
-/// The geometry that the tie points support. With a given focal length it is perspective.
-fn geometry(
-    fundamental: &Fundamental,
+/// The affine geometry of the tie points, if they support it rather than the perspective cameras that were found for them,
+/// or for which none were found. With a given focal length the geometry is perspective.
+fn affine_instead(
+    perspective: &Result<SelfCalibration>,
     pairs: &[Correspondence],
-    sizes: [Size; 2],
     options: &SelfCalibrationOptions,
-) -> Result<Geometry> {
-    let perspective = self_calibrate(fundamental, pairs, sizes, options);
-    let affine = AffineEpipolar::fit(pairs).filter(|_| options.known().is_none());
-    let Some(affine) = affine else {
-        return perspective.map(|p| Geometry::Perspective(p.calibration.into()));
-    };
-    let rms = affine.rms(pairs);
-    match perspective {
+) -> Option<AffineEpipolar> {
+    let affine = AffineEpipolar::fit(pairs).filter(|_| options.known().is_none())?;
+    let n = pairs.len() as f64;
+    let is_supported = match perspective {
         Ok(found) => {
-            let n = pairs.len() as f64;
+            let rms = affine.rms(pairs);
             let gained = 2.0 * n * libm::log(found.rms_px.max(1e-9) / rms.max(1e-9));
-            let better = gained > 3.0 * libm::log(n) && rms < CLEARLY * found.rms_px;
-            Ok(if better {
-                Geometry::Affine(affine)
-            } else {
-                Geometry::Perspective(found.calibration.into())
-            })
+            gained > 3.0 * libm::log(n) && rms < CLEARLY * found.rms_px
         }
-        Err(error @ Error::Degenerate { .. }) => {
+        Err(Error::Degenerate { .. }) => {
             let agreeing = affine.agreeing(pairs);
-            let sound = agreeing.len() as f64 >= IN_FRONT * pairs.len() as f64;
-            if sound && affine.rms(&agreeing) <= AFFINE_RMS {
-                Ok(Geometry::Affine(affine))
-            } else {
-                Err(error)
-            }
+            agreeing.len() as f64 >= IN_FRONT * n && affine.rms(&agreeing) <= AFFINE_RMS
         }
-        Err(error) => Err(error),
-    }
+        Err(_) => false,
+    };
+    is_supported.then_some(affine)
 }
 
 /// The rectified pair of an affine geometry. With parallel rays no disparity stands for infinity, so A stays the left
@@ -319,7 +302,7 @@ fn from_affine(
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
     let (cameras, rotations) = affine.cameras(sizes);
-    let [left, right] = Rectification::framed(&cameras, &rotations, sizes, &framing(frame))?;
+    let [left, right] = framed(cameras, rotations, sizes, &framing(frame))?;
     let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Affine };
     shifted(rectification, &affine.agreeing(pairs), frame, false, cpu)
 }

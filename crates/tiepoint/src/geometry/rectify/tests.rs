@@ -4,7 +4,7 @@ use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
 use crate::geometry::warp::Interpolation;
-use crate::geometry::{Correspondence, Model, ModelKind, RobustOptions};
+use crate::geometry::{Correspondence, Fundamental, Model, ModelKind, RobustOptions};
 use crate::image::testing::shared;
 use crate::image::{AnyImage, ReadOptions, read_grey};
 use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
@@ -60,6 +60,15 @@ fn scene(rig: &StereoCalibration, n: usize, noise: f64) -> (Vec<Correspondence>,
     (pairs, points)
 }
 
+fn rectified(rig: &StereoCalibration) -> Result<Rectification> {
+    Rectification::new(rig, [SIZE; 2], &RectifyOptions::default())
+}
+
+/// Whether every pixel of a view shows the picture.
+fn is_full(view: &RectifiedView, cpu: &Cpu) -> bool {
+    view.coverage(cpu).unwrap().data().iter().all(|v| *v == 255)
+}
+
 const LENSES: [Distortion; 2] = [
     Distortion { k1: -0.28, k2: 0.04, p1: 1.2e-3, p2: -1e-4, k3: 0.1 },
     Distortion { k1: -0.3, k2: 0.14, p1: -5e-4, p2: 1e-4, k3: -0.05 },
@@ -101,13 +110,13 @@ fn rows_and_depths_of_a_known_scene() {
 #[test]
 fn a_rectified_rig_leaves_the_pictures_unchanged() {
     let straight = rig(IDENTITY, [-0.1, 0.0, 0.0], [Distortion::default(); 2]);
-    let found = Rectification::new(&straight, [SIZE; 2], &RectifyOptions::default()).unwrap();
+    let found = rectified(&straight).unwrap();
     assert_eq!((found.left.focal, found.left.principal, found.left.size), (600.0, [319.5, 239.5], SIZE));
     let picture = Image::from_fn(SIZE, |x, y| (x * 7 + y * 13) as u8);
     let cpu = Cpu::sequential();
     let same = found.right.warp(picture.view(), &bilinear(), &cpu).unwrap();
     assert_eq!(same, picture, "the picture itself");
-    assert!(found.right.coverage(&cpu).unwrap().data().iter().all(|v| *v == 255), "all of it");
+    assert!(is_full(&found.right, &cpu), "all of it");
 }
 
 #[test]
@@ -118,10 +127,7 @@ fn the_frame_holds_valid_pixels_only_or_all_pixels() {
         Rectification::new(&rig, [SIZE; 2], &RectifyOptions { frame, ..RectifyOptions::default() }).unwrap()
     };
     let valid = with(OutputFrame::Valid);
-    for view in [&valid.left, &valid.right] {
-        let covered = view.coverage(&cpu).unwrap();
-        assert!(covered.data().iter().all(|v| *v == 255), "no black pixel");
-    }
+    assert!(is_full(&valid.left, &cpu) && is_full(&valid.right, &cpu), "no black pixel");
     let all = with(OutputFrame::All);
     for view in [&all.left, &all.right] {
         for corner in [[0.0, 0.0], [639.0, 0.0], [0.0, 479.0], [639.0, 479.0]] {
@@ -135,7 +141,7 @@ fn the_frame_holds_valid_pixels_only_or_all_pixels() {
 #[test]
 fn warping_is_the_same_everywhere_and_equals_single_places() {
     let rig = rig(turn(0.05, -0.1, 0.2), [-1.0, 0.3, -0.1], LENSES);
-    let found = Rectification::new(&rig, [SIZE; 2], &RectifyOptions::default()).unwrap();
+    let found = rectified(&rig).unwrap();
     let view = &found.left;
     let inverse = Inverse::of(view);
     let picture = Image::from_fn(SIZE, |x, y| ((x * x + 31 * y * y) % 251) as u8);
@@ -171,10 +177,7 @@ fn rigs_that_cannot_be_rectified_are_errors() {
         !Rectification::in_order(&exchanged) && refused(&exchanged, [SIZE; 2]).contains("exchange"),
         "order"
     );
-    assert!(
-        Rectification::new(&exchanged.exchanged(), [SIZE; 2], &RectifyOptions::default()).is_ok(),
-        "exchanged pictures are named"
-    );
+    assert!(rectified(&exchanged.exchanged()).is_ok(), "exchanged pictures are named");
     let sound = rig(IDENTITY, [-1.0, 0.0, 0.0], none);
     assert!(refused(&sound, [SIZE, Size::new(641, 480)]).contains("641x480"), "another size");
     assert!(refused(&sound, [SIZE, Size::new(0, 480)]).contains("empty"), "no pixels");
@@ -226,10 +229,10 @@ fn fitted(
     from_tie_points(&f, pairs, [SIZE; 2], options, OutputFrame::Fit, &Cpu::sequential())
 }
 
-fn fundamental(rig: &StereoCalibration) -> super::super::Fundamental {
+fn fundamental(rig: &StereoCalibration) -> Fundamental {
     let [a, b] = rig.cameras.map(|c| matrix::inverse(&c.matrix()).unwrap());
     let e = product(&matrix::skew(rig.translation), &rig.rotation);
-    super::super::Fundamental::new(product(&transpose(&b), &product(&e, &a))).unwrap()
+    Fundamental::new(product(&transpose(&b), &product(&e, &a))).unwrap()
 }
 
 #[test]
@@ -313,7 +316,7 @@ fn too_few_tie_points_are_an_error() {
 
 /// The pair rectified from tie points, cropped to valid pixels and not cropped.
 fn valid_and_fit(
-    f: &super::super::Fundamental,
+    f: &Fundamental,
     pairs: &[Correspondence],
     sizes: [Size; 2],
     cpu: &Cpu,
@@ -326,9 +329,7 @@ fn valid_and_fit(
 /// The cropped pair has no filled pixel, and a rectangle one pixel larger on any side would have one.
 fn assert_tight(valid: &FromTiePoints, fit: &FromTiePoints, cpu: &Cpu) {
     let [cut, whole] = [valid, fit].map(|f| &f.rectification);
-    for view in [&cut.left, &cut.right] {
-        assert!(view.coverage(cpu).unwrap().data().iter().all(|v| *v == 255), "no filled pixel");
-    }
+    assert!(is_full(&cut.left, cpu) && is_full(&cut.right, cpu), "no filled pixel");
     assert_eq!(valid.agreement, fit.agreement, "rows and disparities stay");
     assert_eq!(cut.left.focal, whole.left.focal, "so does the scale");
     let [x, y] = [0, 1].map(|c| (whole.left.principal[c] - cut.left.principal[c]).round() as usize);
@@ -356,12 +357,7 @@ fn valid_from_tie_points() {
         assert!(5 * valid.rectification.left.size.area() > SIZE.area(), "{}", valid.rectification.left.size);
     }
     // Views without a common valid area.
-    let mut apart = Rectification::new(
-        &rig(IDENTITY, [-1.0, 0.0, 0.0], [Distortion::default(); 2]),
-        [SIZE; 2],
-        &RectifyOptions::default(),
-    )
-    .unwrap();
+    let mut apart = rectified(&rig(IDENTITY, [-1.0, 0.0, 0.0], [Distortion::default(); 2])).unwrap();
     apart.right.principal[0] += 640.0;
     let error = apart.crop_to_valid(&cpu).unwrap_err();
     assert!(error.to_string().contains("valid in both"), "{error}");

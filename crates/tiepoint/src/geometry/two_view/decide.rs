@@ -13,54 +13,40 @@ use crate::geometry::estimate::{Fit, residuals};
 use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
 use crate::geometry::{Correspondence, Essential, Fundamental, Homography, Model, ModelKind};
 
-/// The models with enough inliers, and those inliers.
-pub(super) struct Models {
-    homography: Option<Supported>,
-    fundamental: Option<Supported>,
-    essential: Option<Supported>,
-    iterations: usize,
-}
-
+/// A model with enough inliers, and those inliers.
 struct Supported {
     found: Fit,
     inliers: Vec<usize>,
 }
 
-impl Models {
-    pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
-        let (mut all, cpu) = (None, &Cpu::sequential());
-        let mut supported = |kind: ModelKind, found: Option<Fit>| -> Option<Supported> {
-            let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
-            let judge = prepared.judge(kind, cpu);
-            let inliers = judge.inliers(&found.model);
-            let all = *all.get_or_insert_with(|| judge.places(&(0..prepared.len()).collect::<Vec<_>>()));
-            let places = Places { all, agreeing: judge.places(&inliers) };
-            let checked = judge.check(&found.model, &inliers, options.false_alarms, || places);
-            checked.is_ok().then_some(Supported { found, inliers })
-        };
-        Self {
-            homography: supported(ModelKind::Homography, found.homography),
-            fundamental: supported(ModelKind::Fundamental, found.fundamental),
-            essential: supported(ModelKind::Essential, found.essential),
-            iterations: found.iterations,
-        }
-    }
-}
-
 pub(super) fn decide(
     pair: &ImagePair<'_>,
     prepared: &Prepared,
-    models: &Models,
+    found: FoundAll,
     options: &TwoViewOptions,
 ) -> TwoView {
-    let Models { homography, fundamental, essential, iterations } = models;
+    let (mut all, cpu) = (None, &Cpu::sequential());
+    let mut supported = |kind: ModelKind, found: Option<Fit>| -> Option<Supported> {
+        let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
+        let judge = prepared.judge(kind, cpu);
+        let inliers = judge.inliers(&found.model);
+        let all = *all.get_or_insert_with(|| judge.places(&(0..prepared.len()).collect::<Vec<_>>()));
+        let places = Places { all, agreeing: judge.places(&inliers) };
+        let checked = judge.check(&found.model, &inliers, options.false_alarms, || places);
+        checked.is_ok().then_some(Supported { found, inliers })
+    };
+    let homography = &supported(ModelKind::Homography, found.homography);
+    let fundamental = &supported(ModelKind::Fundamental, found.fundamental);
+    let essential = &supported(ModelKind::Essential, found.essential);
     let count = |m: &Option<Supported>| m.as_ref().map_or(0, |m| m.inliers.len());
     let (h, f, e) = (count(homography), count(fundamental), count(essential));
     let calibrated = e > 0 && e as f64 > options.min_essential_ratio * f as f64;
     let epipolar = if calibrated && e >= f { essential } else { fundamental };
     let planar = h > 0 && h as f64 > options.max_homography_ratio * if calibrated { e } else { f } as f64;
     let best = if planar && h > count(epipolar) { homography } else { epipolar };
-    let Some(best) = best.as_ref().or(homography.as_ref()) else { return TwoView::degenerate(*iterations) };
+    let Some(best) = best.as_ref().or(homography.as_ref()) else {
+        return TwoView::degenerate(found.iterations);
+    };
     let in_pixels = homography.as_ref().and_then(|m| prepared.homography(&m.found));
     let inliers: Vec<u32> = best.inliers.iter().map(|&p| prepared.usable[p] as u32).collect();
     let configuration = match in_pixels {
@@ -81,7 +67,7 @@ pub(super) fn decide(
             .zip(prepared.cameras)
             .and_then(|(m, cameras)| Essential::new(m.found.essential, cameras).ok()),
         homography: in_pixels,
-        iterations: *iterations,
+        iterations: found.iterations,
     }
 }
 

@@ -118,7 +118,7 @@ impl GpuVerifier {
             Ok(OfKind {
                 kind,
                 kernel: gpu.program(&source(kind))?.kernel::<Search<'_>>()?,
-                budget: gpu.upload(budgets.of(kind).table())?,
+                budget: gpu.upload(&budgets.of(kind).table)?,
                 pairs: Upload::new(gpu, 0)?,
                 keys: Upload::new(gpu, 0)?,
                 until: Upload::new(gpu, 0)?,
@@ -282,7 +282,7 @@ impl Slots<'_> {
             let grades = sampler.until();
             of.until[..grades.len()].copy_from_slice(grades);
             of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, grades.len() as u32, most]);
-            *of.key = sampler.key();
+            *of.key = sampler.key;
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::device::{Cpu, Processor, Scratch};
 use crate::image::Size;
 use crate::options::{Named, named};
 use crate::{Error, Result};
-use decide::{Models, decide};
+use decide::decide;
 use gpu::GpuVerifier;
 use prepared::{Budgets, FoundAll, Prepared, search_all};
 
@@ -252,7 +252,7 @@ impl Verifier {
     fn verify(&self, pair: &ImagePair<'_>, cpu: &Cpu) -> TwoView {
         let Some(prepared) = Prepared::new(pair, &self.options) else { return TwoView::degenerate(0) };
         let found = search_all(&prepared, &self.budgets, cpu);
-        decide(pair, &prepared, &Models::new(&prepared, found, &self.options), &self.options)
+        decide(pair, &prepared, found, &self.options)
     }
 
     /// The CPU prepares the pairs and decides; the GPU searches.
@@ -267,9 +267,7 @@ impl Verifier {
             prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
         Ok(cpu.map(pairs.len(), |i| match found[i] {
             None => TwoView::degenerate(0),
-            Some((prepared, found)) => {
-                decide(&pairs[i], prepared, &Models::new(prepared, found, options), options)
-            }
+            Some((prepared, found)) => decide(&pairs[i], prepared, found, options),
         }))
     }
 

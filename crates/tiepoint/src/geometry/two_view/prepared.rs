@@ -93,7 +93,7 @@ impl Prepared {
     }
 
     pub(super) fn limit(&self, kind: ModelKind) -> f64 {
-        self.judge(kind, &Cpu::sequential()).limit()
+        self.judge(kind, &Cpu::sequential()).limit
     }
 
     pub(super) fn sampler(&self, kind: ModelKind, most: u32) -> Sampler {

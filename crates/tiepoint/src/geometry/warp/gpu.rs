@@ -107,7 +107,7 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
         let program = gpu.program(&source::<T, M>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
         let len = weights_a_row(interpolation);
-        let mut weights: Vec<f32> = weights.rows().flat_map(|row| row[..len].to_vec()).collect();
+        let mut weights: Vec<f32> = weights.table.iter().flat_map(|row| row[..len].to_vec()).collect();
         weights.resize(weights.len().max(4), 0.0);
         Ok(Self {
             gpu: gpu.clone(),

@@ -11,9 +11,9 @@ pub(super) const PHASES: usize = 1024;
 const ROW: usize = 8;
 
 pub(super) struct Weights {
-    /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table.
-    table: Vec<[f32; ROW]>,
-    interpolation: Interpolation,
+    /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table. Each row begins with the weights of its taps.
+    pub(super) table: Vec<[f32; ROW]>,
+    pub(super) interpolation: Interpolation,
 }
 
 impl Weights {
@@ -27,15 +27,6 @@ impl Weights {
                 Interpolation::Lanczos3 => (0..=PHASES).map(|i| row::<6>(at(i), lanczos3)).collect(),
             },
         }
-    }
-
-    pub(super) fn interpolation(&self) -> Interpolation {
-        self.interpolation
-    }
-
-    /// The rows of the table; each begins with the weights of its taps.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; ROW]> {
-        self.table.iter()
     }
 
     /// The weights of the `TAPS` pixels around places at `fractions`, 0 to 1, behind the middle-left one.

@@ -51,7 +51,7 @@ impl<'a, T: Pixel> Resampler<'a, T> {
                 line.find(map, [first / channels, y + j], size, &mut self.places, level);
             }
             let mut out: Vec<&mut [T]> = band.rows_mut().map(|r| &mut r[first..last]).collect();
-            dispatch!(level, simd => match self.weights.interpolation() {
+            dispatch!(level, simd => match self.weights.interpolation {
                 Interpolation::Bilinear => tile::<_, _, 2>(simd, self, &mut out),
                 Interpolation::Bicubic => tile::<_, _, 4>(simd, self, &mut out),
                 Interpolation::Lanczos3 => tile::<_, _, 6>(simd, self, &mut out),

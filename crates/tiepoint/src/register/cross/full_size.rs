@@ -11,7 +11,6 @@ use crate::feature::structure::{Channels, Intensity, halved_lanes};
 use crate::filter::shrink::shrink_as;
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{AnyView, Image, ImageView, Pixel, Rect, Size};
-use crate::numeric::length;
 use crate::{Result, by_pixel};
 
 /// Side of a patch in pixels.
@@ -120,14 +119,11 @@ impl Level {
         let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, processor)? else {
             return Ok(None);
         };
-        let (map, width, height) = (settled.map, self.size.width as f64, self.size.height as f64);
-        let moved = |p: [f64; 2]| map.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
-        if [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]].into_iter().any(|p| moved(p) > FARTHEST)
-        {
+        if align::moves(&settled.map, self.size) > FARTHEST {
             return Ok(None);
         }
         let Some(back) = self.full[0].inverse() else { return Ok(None) };
-        let b_from_a = self.full[1].compose(&map.compose(&back));
+        let b_from_a = self.full[1].compose(&settled.map.compose(&back));
         let places = settled.places([&self.full[0], &self.full[1]], spread(&self.full[1], self.size));
         Ok(Some((b_from_a, places)))
     }

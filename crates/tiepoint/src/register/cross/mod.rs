@@ -267,10 +267,7 @@ fn by_corners(
     ];
     let [a, b] = features.each_ref().map(|features| features.keypoints.as_slice());
     let tie = match model {
-        None => {
-            let inliers = (0..matches.len()).collect();
-            TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first: vec![] }
-        }
+        None => TiePoints::without_model(matches),
         Some(kind) => {
             let pairs: Vec<Correspondence> = matches.iter().map(|m| m.correspondence(a, b)).collect();
             let Estimate { b_from_a, inliers, rms_px, iterations } =

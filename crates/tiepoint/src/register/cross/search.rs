@@ -252,7 +252,7 @@ fn agree<S: Simd>(
 
 /// Those of `ends` on which a sample can agree: a similarity at most [`APART`] from the combination's that takes a
 /// match which voted together to within `near`.
-fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
+fn in_reach(voted: &Voted, mut ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     let shift = |[a, b]: &Ends| minus(*b, times(voted.turn, *a));
     let n = voted.together.len() as f64;
     let matches = || voted.together.iter().map(|i| &voted.ends[*i]);
@@ -264,7 +264,6 @@ fn in_reach(voted: &Voted, ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     let (place, by) = (middle(&|[a, _]| *a), middle(&shift));
     let (wide, off) = (spread(&|[a, _]| *a, place), spread(&shift, by));
     let turned = RATIO_APART * length(voted.turn);
-    let mut ends = ends;
     ends.retain(|match_ends| {
         let reach = near + off + turned * (squared(minus(match_ends[0], place)).sqrt() + wide);
         squared(minus(shift(match_ends), by)) < reach * reach

@@ -29,7 +29,7 @@ use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
-use crate::numeric::length;
+use crate::numeric::{length, median};
 use fearless_simd::Simd;
 use std::slice;
 
@@ -264,8 +264,6 @@ fn settled_by(
     kind: ModelKind,
     cpu: &Cpu,
 ) -> Result<Option<Settled>> {
-    let (width, height) = (size.width as f64, size.height as f64);
-    let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
     let stride = if size.area() < MANY * (2 * BLOCK) * (2 * BLOCK) { 1 } else { 2 };
     let overlap = OVERLAP / (stride * stride) as f64;
     let mut map = Homography::default();
@@ -292,9 +290,7 @@ fn settled_by(
             if !(0.6..1.6).contains(&(a * d - b * c)) {
                 return Ok(None);
             }
-            let moved =
-                |p: &[f64; 2]| step.apply(*p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
-            pass = match corners.iter().all(|corner| moved(corner) <= STILL) {
+            pass = match moves(&step, size) <= STILL {
                 true if is_last && !is_evident => most - passes.evident,
                 true => most,
                 false => pass + 1,
@@ -307,6 +303,14 @@ fn settled_by(
         }
     }
     Ok(None)
+}
+
+/// The farthest that a map moves a corner of a grid of `size`, in pixels.
+pub(super) fn moves(map: &Homography, size: Size) -> f64 {
+    let (width, height) = (size.width as f64, size.height as f64);
+    let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
+    let moved = |p: [f64; 2]| map.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
+    corners.map(moved).into_iter().fold(0.0, f64::max)
 }
 
 /// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map.
@@ -468,9 +472,7 @@ fn windows(sums: &[Sums], blocks: Size, stride: usize) -> Vec<Measured> {
             }
         }
     }
-    let mut traces: Vec<f64> = found.iter().map(|(_, sums)| sums[0] + sums[2]).collect();
-    traces.sort_by(f64::total_cmp);
-    let least = 1e-3 * traces.get(traces.len() / 2).copied().unwrap_or(0.0) + 1e-9;
+    let least = 1e-3 * median(found.iter().map(|(_, sums)| sums[0] + sums[2])).unwrap_or(0.0) + 1e-9;
     found.into_iter().map(|(at, sums)| measured(at, &sums, least)).collect()
 }
 
