@@ -105,13 +105,13 @@ fn difference<T: Pixel>([left, right]: [ImageView<'_, T>; 2], [x, y]: [usize; 2]
 mod tests {
     use super::*;
     use crate::image::{AnyImage, Image, Size};
-    use crate::synth::{StereoScene, StereoSceneOptions};
+    use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
     #[test]
     fn rows_are_confirmed_by_half_a_pixel() {
         let options =
             StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
-        let pair =
+        let pair: StereoPair<u8> =
             StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential());
         let (size, map) = (pair.left.size(), pair.truth_left.view());
         let found = |right: AnyImage, threads| {
