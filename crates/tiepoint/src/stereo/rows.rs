@@ -114,11 +114,11 @@ mod tests {
         let pair: StereoPair<u8> =
             StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential());
         let (size, map) = (pair.left.size(), pair.truth_left.view());
-        let found = |right: AnyImage, threads| {
-            let sides = [pair.left.clone().into(), right].map(|image| Side { image, mask: None });
+        let found = |left: AnyImage, right: AnyImage, threads| {
+            let sides = [left, right].map(|image| Side { image, mask: None });
             agreeing_rows(&sides, map, &Cpu::with_threads(threads).unwrap()).unwrap()
         };
-        // Moved down by parts of a row.
+        // The right picture, moved down by parts of a row.
         let moved = |down: f32| {
             Image::from_fn(size, |x, y| {
                 let at = |y: usize| f32::from(pair.right.row(y.min(size.height - 1))[x]);
@@ -127,19 +127,22 @@ mod tests {
             })
         };
         let bytes = |image: &Image<f32>| Image::from_fn(size, |x, y| image.row(y)[x] as u8);
+        let beside =
+            |down: f32, threads| found(pair.left.clone().into(), bytes(&moved(down)).into(), threads);
         for (down, least, most) in [(0.0, 0.0, 0.1), (0.3, 0.2, 0.4)] {
-            let rows = found(bytes(&moved(down)).into(), 1).unwrap();
+            let rows = beside(down, 1).unwrap();
             assert!((least..most).contains(&rows), "{down}: {rows}");
-            assert_eq!(Some(rows), found(bytes(&moved(down)).into(), 3), "for any number of threads");
+            assert_eq!(Some(rows), beside(down, 3), "for any number of threads");
         }
         for down in [0.8, 1.0, 2.0, 5.0] {
-            assert_eq!(found(moved(down).into(), 2), None, "{down} rows down");
+            assert_eq!(beside(down, 2), None, "{down} rows down");
         }
-        let mut holes = moved(0.0);
-        assert!(found(holes.clone().into(), 2).is_some(), "floats");
-        holes.data_mut().fill(f32::NAN);
-        assert_eq!(found(holes.into(), 2), None, "no data");
-        assert_eq!(found(Image::filled(size, 1, 90_u8).into(), 2), None, "nothing to see");
+        let floats = Image::from_fn(size, |x, y| f32::from(pair.left.row(y)[x]));
+        assert!(found(floats.clone().into(), moved(0.0).into(), 2).is_some(), "floats");
+        let unknown = Image::filled(size, 1, f32::NAN);
+        assert_eq!(found(floats.into(), unknown.into(), 2), None, "no data");
+        let flat = Image::filled(size, 1, 90_u8);
+        assert_eq!(found(pair.left.into(), flat.into(), 2), None, "nothing to see");
         let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });
         let map = Image::filled(Size::new(16, 9), 1, 1.0);
         assert!(agreeing_rows(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
