@@ -1,7 +1,7 @@
 //! Images that lie in the host's memory or in a device's.
 
 use super::gpu::{AnyGpuImage, GpuImage};
-use super::{AnyCow, AnyImage, AnyView, Image, PixelKind, Size};
+use super::{AnyCow, AnyImage, AnyView, Image, Pixel, PixelKind, Size};
 use crate::device::gpu::Gpu;
 use crate::{Error, Result};
 
@@ -171,10 +171,7 @@ impl From<&AnyGpuImage> for Pixels<'_> {
     }
 }
 
-impl<T> From<&GpuImage<T>> for Pixels<'_>
-where
-    AnyGpuImage: for<'g> From<&'g GpuImage<T>>,
-{
+impl<T: Pixel> From<&GpuImage<T>> for Pixels<'_> {
     fn from(image: &GpuImage<T>) -> Self {
         Self::Device(image.into())
     }
