@@ -6,32 +6,33 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
+use tiepoint::{Error, Result};
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-fn block(kind: &str, bytes: &[u8]) -> io::Result<Value> {
+fn block(kind: &str, bytes: &[u8]) -> Result<Value> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
-    encoder.write_all(bytes)?;
-    Ok(json!({ "type": kind, "data": base64(&encoder.finish()?) }))
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(|e| Error::io("report", e));
+    Ok(json!({ "type": kind, "data": base64(&packed?) }))
 }
 
 /// A column of floats: NaN and infinities are kept.
-pub(crate) fn f32s(values: impl Iterator<Item = f32>) -> io::Result<Value> {
+pub(crate) fn f32s(values: impl Iterator<Item = f32>) -> Result<Value> {
     block("f32", &values.flat_map(f32::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> io::Result<Value> {
+pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> Result<Value> {
     block("u32", &values.flat_map(u32::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> io::Result<Value> {
+pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> Result<Value> {
     block("u16", &values.flat_map(u16::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
+pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> Result<Value> {
     block("u8", &values.collect::<Vec<_>>())
 }
 
@@ -89,7 +90,7 @@ pub(crate) const NOTHING: u16 = u16::MAX;
 
 /// A map in 16 bits: a value is `low` + `step` · n, or [`NOTHING`] if it is not finite. Each row holds the differences
 /// of neighbours, all low bytes before all high bytes, which halves the deflated size.
-pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
+pub(crate) fn map(rows: &[Vec<f32>]) -> Result<Value> {
     let finite = || rows.iter().flatten().copied().filter(|v| v.is_finite());
     let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     let (low, high) = if low <= high { (f64::from(low), f64::from(high)) } else { (0.0, 0.0) };

@@ -52,7 +52,6 @@ impl Render for DisparityView<'_> {
             None => None,
         };
         let step = detail.step(size);
-        let failed = |e| Error::io("report", e);
         let map = |image: ImageView<'_, f32>| block::map(&sampled(image, step));
         let bytes = |values: Vec<u8>| block::u8s(values.into_iter());
         let confidence = self.confidence.map(|c| {
@@ -70,10 +69,10 @@ impl Render for DisparityView<'_> {
             "rows": size.height.div_ceil(step),
             "left": pictures.as_ref().map(|[left, _]| left.described.clone()),
             "right": pictures.as_ref().map(|[_, right]| right.described.clone()),
-            "disparity": map(self.disparity).map_err(failed)?,
-            "truth": self.truth.map(map).transpose().map_err(failed)?,
-            "confidence": confidence.transpose().map_err(failed)?,
-            "reasons": reasons.transpose().map_err(failed)?,
+            "disparity": map(self.disparity)?,
+            "truth": self.truth.map(map).transpose()?,
+            "confidence": confidence.transpose()?,
+            "reasons": reasons.transpose()?,
             "reason_names": REASONS.map(|(reason, name)| json!([reason as u8, name])),
             "counts": self.reasons.map(counts),
             "rectified": self.calibration.map(|c| json!({

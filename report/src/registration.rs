@@ -53,7 +53,6 @@ impl Render for RegistrationView<'_> {
         let every = self.arrows.len().div_ceil(detail.matches.max(1)).max(1);
         let arrows: Vec<&Arrow> = self.arrows.iter().step_by(every).collect();
         let column = |value: fn(&Arrow) -> f32| block::f32s(arrows.iter().map(|a| value(a)));
-        let failed = |e| Error::io("report", e);
         let (width, height) = (size.width as f64, size.height as f64);
         let half = format!(
             "<clipPath id=\"{id}-half\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"{height}\"/></clipPath>",
@@ -75,14 +74,14 @@ impl Render for RegistrationView<'_> {
             "view": "registration",
             "reference": reference.described,
             "warped": warped.described,
-            "covered": block::u8s(small.data().iter().copied()).map_err(failed)?,
+            "covered": block::u8s(small.data().iter().copied())?,
             "total": self.arrows.len(),
             "parts": part::described(&self.parts),
             "arrows": {
-                "px": column(|a| a.predicted[0]).map_err(failed)?,
-                "py": column(|a| a.predicted[1]).map_err(failed)?,
-                "qx": column(|a| a.found[0]).map_err(failed)?,
-                "qy": column(|a| a.found[1]).map_err(failed)?,
+                "px": column(|a| a.predicted[0])?,
+                "py": column(|a| a.predicted[1])?,
+                "qx": column(|a| a.found[0])?,
+                "qy": column(|a| a.found[1])?,
             },
         });
         Ok((still::svg(width, height, &label, &content), data))
