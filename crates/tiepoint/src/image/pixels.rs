@@ -135,20 +135,14 @@ impl From<MadeMask> for Made {
     }
 }
 
-impl<'a> From<&'a Made> for Pixels<'a> {
-    fn from(made: &'a Made) -> Self {
+impl<'a, I, G: Clone + Into<AnyGpuImage>> From<&'a Made<I, G>> for Pixels<'a>
+where
+    &'a I: Into<AnyView<'a>>,
+{
+    fn from(made: &'a Made<I, G>) -> Self {
         match made {
             Made::Host(image) => Self::Host(image.into()),
-            Made::Device(image) => Self::Device(image.clone()),
-        }
-    }
-}
-
-impl<'a> From<&'a MadeMask> for Pixels<'a> {
-    fn from(made: &'a MadeMask) -> Self {
-        match made {
-            MadeMask::Host(mask) => Self::Host(mask.into()),
-            MadeMask::Device(mask) => Self::Device(mask.into()),
+            Made::Device(image) => Self::Device(image.clone().into()),
         }
     }
 }
