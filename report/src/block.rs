@@ -6,32 +6,34 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
+use tiepoint::image::Image;
+use tiepoint::{Error, Result};
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-fn block(kind: &str, bytes: &[u8]) -> io::Result<Value> {
+fn block(kind: &str, bytes: &[u8]) -> Result<Value> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
-    encoder.write_all(bytes)?;
-    Ok(json!({ "type": kind, "data": base64(&encoder.finish()?) }))
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(|e| Error::io("report", e));
+    Ok(json!({ "type": kind, "data": base64(&packed?) }))
 }
 
 /// A column of floats: NaN and infinities are kept.
-pub(crate) fn f32s(values: impl Iterator<Item = f32>) -> io::Result<Value> {
+pub(crate) fn f32s(values: impl Iterator<Item = f32>) -> Result<Value> {
     block("f32", &values.flat_map(f32::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> io::Result<Value> {
+pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> Result<Value> {
     block("u32", &values.flat_map(u32::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> io::Result<Value> {
+pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> Result<Value> {
     block("u16", &values.flat_map(u16::to_le_bytes).collect::<Vec<_>>())
 }
 
-pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
+pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> Result<Value> {
     block("u8", &values.collect::<Vec<_>>())
 }
 
@@ -89,8 +91,8 @@ pub(crate) const NOTHING: u16 = u16::MAX;
 
 /// A map in 16 bits: a value is `low` + `step` · n, or [`NOTHING`] if it is not finite. Each row holds the differences
 /// of neighbours, all low bytes before all high bytes, which halves the deflated size.
-pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
-    let finite = || rows.iter().flatten().copied().filter(|v| v.is_finite());
+pub(crate) fn map(image: &Image<f32>) -> Result<Value> {
+    let finite = || image.data().iter().copied().filter(|v| v.is_finite());
     let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     let (low, high) = if low <= high { (f64::from(low), f64::from(high)) } else { (0.0, 0.0) };
     // 256ths are exact for disparities as 16-bit files hold them.
@@ -100,9 +102,10 @@ pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
         false => NOTHING,
     };
     let mut bytes = Vec::new();
-    for row in rows {
+    for y in 0..image.size().height {
         let mut before = 0_u16;
-        let differences: Vec<u16> = row
+        let differences: Vec<u16> = image
+            .row(y)
             .iter()
             .map(|v| {
                 let n = number(*v);
@@ -120,6 +123,7 @@ pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiepoint::image::Size;
 
     #[test]
     fn maps_are_read_back_within_half_a_step() {
@@ -129,11 +133,11 @@ mod tests {
                 5 => f32::NAN,
                 _ => ((x * 37 + y * 91) % 101) as f32 * scale - 20.0,
             };
-            let rows: Vec<Vec<f32>> = (0..9).map(|y| (0..13).map(|x| value(x, y)).collect()).collect();
-            let packed = map(&rows).unwrap();
+            let image = Image::from_fn(Size::new(13, 9), value);
+            let packed = map(&image).unwrap();
             let step = packed["step"].as_f64().unwrap();
             let found = read_map(&packed, 13, 9).unwrap();
-            for (v, found) in rows.iter().flatten().zip(found) {
+            for (v, found) in image.data().iter().zip(found) {
                 // A float has 24 bits.
                 let close = 0.5001 * step + 1e-6 * f64::from(v.abs());
                 match v.is_finite() {
@@ -143,7 +147,7 @@ mod tests {
             }
             assert_eq!(read_map(&packed, 12, 9), None, "of another size");
         }
-        let nothing = map(&[vec![f32::NAN; 3]]).unwrap();
+        let nothing = map(&Image::filled(Size::new(3, 1), 1, f32::NAN)).unwrap();
         assert!(read_map(&nothing, 3, 1).unwrap().iter().all(|v| v.is_nan()), "a map without values");
     }
 

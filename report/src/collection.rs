@@ -5,8 +5,7 @@ use crate::picture::{Embedded, embed};
 use crate::{Detail, Picture, Rgb, VIRIDIS, block, colour_at, still};
 use html_escape::encode_text as text;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::HashMap;
 use tiepoint::image::{AnyView, Size};
 use tiepoint::{Error, Result};
 
@@ -90,6 +89,19 @@ pub(crate) fn place_of(a: usize, b: usize, count: usize) -> usize {
     a * (2 * count - a - 1) / 2 + (b - a - 1)
 }
 
+/// Different texts in the order in which they first come, and for each text its number among these.
+pub(crate) fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> (Vec<&'t str>, Vec<u32>) {
+    let (mut names, mut numbers) = (Vec::new(), HashMap::new());
+    let number = |text| {
+        *numbers.entry(text).or_insert_with(|| {
+            names.push(text);
+            names.len() as u32 - 1
+        })
+    };
+    let all = texts.map(number).collect();
+    (names, all)
+}
+
 impl Render for CollectionView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         self.check()?;
@@ -99,14 +111,13 @@ impl Render for CollectionView<'_> {
         // Both limits shrink by the same factor, so lines shrink as the area of thumbnails does.
         let lines = lines_each(&pairs, detail.matches * LINES * detail.longest / Detail::MOST.longest);
         let still = format!("{}{}", self.still(id, &thumbnails, detail), self.still_figures(&pairs));
-        let failed = |e| Error::io("report", e);
         let mut data = json!({
             "view": "collection",
             "images": self.images.iter().zip(&thumbnails).map(described).collect::<Vec<_>>(),
             "thumbnails_of": self.images.iter().filter(|i| i.thumbnail.is_some()).count(),
-            "tried": self.tried_bits(&pairs).map_err(failed)?,
+            "tried": self.tried_bits(&pairs)?,
         });
-        let pairs = self.columns(&pairs, lines).map_err(failed)?;
+        let pairs = self.columns(&pairs, lines)?;
         if let (Some(data), Value::Object(pairs)) = (data.as_object_mut(), pairs) {
             data.extend(pairs);
         }
@@ -180,7 +191,7 @@ impl CollectionView<'_> {
     }
 
     /// A bit for each pair of the upper triangle, row by row; nothing where all were tried.
-    fn tried_bits(&self, pairs: &[&CollectionPair<'_>]) -> io::Result<Option<Value>> {
+    fn tried_bits(&self, pairs: &[&CollectionPair<'_>]) -> Result<Option<Value>> {
         if matches!(self.tried, Tried::All) {
             return Ok(None);
         }
@@ -210,14 +221,8 @@ impl CollectionView<'_> {
     }
 
     /// The pairs, from the strongest. Each has as many lines as fit, in 65535ths of the photographs' sides.
-    fn columns(&self, pairs: &[&CollectionPair<'_>], lines: usize) -> io::Result<Value> {
-        let mut numbers = BTreeMap::new();
-        for p in pairs {
-            let next = numbers.len();
-            numbers.entry(p.configuration).or_insert(next);
-        }
-        let mut names: Vec<(&str, usize)> = numbers.iter().map(|(name, number)| (*name, *number)).collect();
-        names.sort_by_key(|(_, number)| *number);
+    fn columns(&self, pairs: &[&CollectionPair<'_>], lines: usize) -> Result<Value> {
+        let (names, numbers) = numbered(pairs.iter().map(|p| p.configuration));
         let mut ends = Vec::new();
         for p in pairs {
             let sizes = [self.images[p.a].size, self.images[p.b].size];
@@ -231,10 +236,10 @@ impl CollectionView<'_> {
                 "b": u32s(&|p| p.b as u32)?,
                 "matches": u32s(&|p| p.matches)?,
                 "inliers": u32s(&|p| p.inliers)?,
-                "configuration": u32s(&|p| numbers[p.configuration] as u32)?,
+                "configuration": block::u32s(numbers.into_iter())?,
                 "lines": u32s(&|p| p.ends.len().min(lines) as u32)?,
             },
-            "configurations": names.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            "configurations": names,
             "ends": block::u16s(ends.into_iter())?,
         }))
     }

@@ -52,15 +52,12 @@ impl Render for DisparityView<'_> {
             None => None,
         };
         let step = detail.step(size);
-        let failed = |e| Error::io("report", e);
         let map = |image: ImageView<'_, f32>| block::map(&sampled(image, step));
-        let bytes = |values: Vec<u8>| block::u8s(values.into_iter());
         let confidence = self.confidence.map(|c| {
             let byte = |v: &f32| (255.0 * v.clamp(0.0, 1.0)).round() as u8;
-            bytes(sampled(c, step).iter().flatten().map(byte).collect())
+            block::u8s(sampled(c, step).data().iter().map(byte))
         });
-        let reasons =
-            self.reasons.map(|r| bytes(sampled(r, step).into_iter().flatten().map(|r| r as u8).collect()));
+        let reasons = self.reasons.map(|r| block::u8s(sampled(r, step).data().iter().map(|r| *r as u8)));
         let data = json!({
             "view": "disparity",
             "width": size.width,
@@ -70,10 +67,10 @@ impl Render for DisparityView<'_> {
             "rows": size.height.div_ceil(step),
             "left": pictures.as_ref().map(|[left, _]| left.described.clone()),
             "right": pictures.as_ref().map(|[_, right]| right.described.clone()),
-            "disparity": map(self.disparity).map_err(failed)?,
-            "truth": self.truth.map(map).transpose().map_err(failed)?,
-            "confidence": confidence.transpose().map_err(failed)?,
-            "reasons": reasons.transpose().map_err(failed)?,
+            "disparity": map(self.disparity)?,
+            "truth": self.truth.map(map).transpose()?,
+            "confidence": confidence.transpose()?,
+            "reasons": reasons.transpose()?,
             "reason_names": REASONS.map(|(reason, name)| json!([reason as u8, name])),
             "counts": self.reasons.map(counts),
             "rectified": self.calibration.map(|c| json!({
@@ -129,14 +126,13 @@ impl DisparityView<'_> {
     fn colours(&self, step: usize) -> Image<u8> {
         let [low, high] = self.range;
         let scale = 1.0 / (high - low).max(f32::MIN_POSITIVE);
-        let rows = sampled(self.disparity, step);
+        let small = sampled(self.disparity, step);
         let colour = |d: &f32| match d.is_finite() {
             true => colour_at(&VIRIDIS, (d - low) * scale),
             false => [0; 3],
         };
-        let size = Size::new(rows.first().map_or(0, Vec::len), rows.len());
-        let mut out = Image::filled(size, 3, 0);
-        for (pixel, d) in out.data_mut().chunks_exact_mut(3).zip(rows.iter().flatten()) {
+        let mut out = Image::filled(small.size(), 3, 0);
+        for (pixel, d) in out.data_mut().chunks_exact_mut(3).zip(small.data()) {
             pixel.copy_from_slice(&colour(d));
         }
         out
@@ -144,14 +140,12 @@ impl DisparityView<'_> {
 }
 
 /// The middle of every square of `step` pixels.
-fn sampled<T: Copy>(image: ImageView<'_, T>, step: usize) -> Vec<Vec<T>> {
+pub(crate) fn sampled<T: Copy + Default>(image: ImageView<'_, T>, step: usize) -> Image<T> {
     let Size { width, height } = image.size();
-    let middle = move |i: usize, most: usize| (i * step + step / 2).min(most - 1);
-    let row = |y| {
-        let row = image.row(middle(y, height));
-        (0..width.div_ceil(step)).map(|x| row[middle(x, width)]).collect()
-    };
-    (0..height.div_ceil(step)).map(row).collect()
+    let middle = |i: usize, most: usize| (i * step + step / 2).min(most - 1);
+    Image::from_fn(Size::new(width.div_ceil(step), height.div_ceil(step)), |x, y| {
+        image.row(middle(y, height))[middle(x, width)]
+    })
 }
 
 fn counts(reasons: ImageView<'_, Reason>) -> Value {

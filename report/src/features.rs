@@ -4,8 +4,8 @@ use crate::page::Render;
 use crate::picture::embed;
 use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
 use serde_json::{Value, json};
+use tiepoint::Result;
 use tiepoint::feature::Keypoint;
-use tiepoint::{Error, Result};
 
 /// A picture and its features.
 #[derive(Clone, Debug)]
@@ -45,9 +45,7 @@ impl Render for FeaturesView<'_> {
             still::image(&picture, &of, 0.0, 0.0, ""),
             width.max(height) / 700.0
         );
-        let column = |value: fn(&Keypoint) -> f32| {
-            block::f32s(shown.iter().map(value)).map_err(|e| Error::io("report", e))
-        };
+        let column = |value: fn(&Keypoint) -> f32| block::f32s(shown.iter().map(value));
         let data = json!({
             "view": "features",
             "picture": picture.described,

@@ -4,10 +4,10 @@ use crate::page::Render;
 use crate::picture::{Embedded, embed};
 use crate::{Detail, Picture, PicturePart, VIRIDIS, block, colour_at, part, still};
 use serde_json::{Value, json};
+use tiepoint::Result;
 use tiepoint::feature::Keypoint;
 use tiepoint::geometry::{Homography, Model};
 use tiepoint::matching::Match;
-use tiepoint::{Error, Result};
 
 /// One match.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl Render for MatchesView<'_> {
                 Some(model) if model.kind().is_epipolar() => "distance from the epipolar line",
                 Some(_) | None => "residual",
             }),
-            "columns": columns(&rows).map_err(|e| Error::io("report", e))?,
+            "columns": columns(&rows)?,
         });
         Ok((still, data))
     }
@@ -109,7 +109,7 @@ pub(crate) fn still(
     still::svg(left + wb, ha.max(hb), &label, &content)
 }
 
-pub(crate) fn columns(rows: &[&KeypointMatch]) -> std::io::Result<Value> {
+pub(crate) fn columns(rows: &[&KeypointMatch]) -> Result<Value> {
     let f32s = |value: fn(&KeypointMatch) -> f32| block::f32s(rows.iter().map(|r| value(r)));
     Ok(json!({
         "ax": f32s(|r| r.a.x)?,

@@ -1,10 +1,11 @@
 //! One picture on the pixels of another.
 
+use crate::disparity::sampled;
 use crate::page::Render;
 use crate::picture::embed;
 use crate::{Detail, Picture, PicturePart, block, part, still};
 use serde_json::{Value, json};
-use tiepoint::image::{Image, ImageView};
+use tiepoint::image::ImageView;
 use tiepoint::{Error, Result};
 
 /// Where a tie point was predicted and where it was found, in pixels of the reference.
@@ -44,16 +45,10 @@ impl Render for RegistrationView<'_> {
         let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
         let reference = embed(&self.reference, &id_a, detail)?;
         let warped = embed(&self.warped, &id_b, detail)?;
-        let (step, covered) = (detail.step(size), self.covered);
-        let middle = |i: usize, most: usize| (i * step + step / 2).min(most - 1);
-        let small = Image::from_fn(
-            tiepoint::image::Size::new(size.width.div_ceil(step), size.height.div_ceil(step)),
-            |x, y| u8::from(covered.row(middle(y, size.height))[middle(x, size.width)] != 0),
-        );
+        let covered = sampled(self.covered, detail.step(size));
         let every = self.arrows.len().div_ceil(detail.matches.max(1)).max(1);
         let arrows: Vec<&Arrow> = self.arrows.iter().step_by(every).collect();
         let column = |value: fn(&Arrow) -> f32| block::f32s(arrows.iter().map(|a| value(a)));
-        let failed = |e| Error::io("report", e);
         let (width, height) = (size.width as f64, size.height as f64);
         let half = format!(
             "<clipPath id=\"{id}-half\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"{height}\"/></clipPath>",
@@ -75,14 +70,14 @@ impl Render for RegistrationView<'_> {
             "view": "registration",
             "reference": reference.described,
             "warped": warped.described,
-            "covered": block::u8s(small.data().iter().copied()).map_err(failed)?,
+            "covered": block::u8s(covered.data().iter().map(|v| u8::from(*v != 0)))?,
             "total": self.arrows.len(),
             "parts": part::described(&self.parts),
             "arrows": {
-                "px": column(|a| a.predicted[0]).map_err(failed)?,
-                "py": column(|a| a.predicted[1]).map_err(failed)?,
-                "qx": column(|a| a.found[0]).map_err(failed)?,
-                "qy": column(|a| a.found[1]).map_err(failed)?,
+                "px": column(|a| a.predicted[0])?,
+                "py": column(|a| a.predicted[1])?,
+                "qx": column(|a| a.found[0])?,
+                "qy": column(|a| a.found[1])?,
             },
         });
         Ok((still::svg(width, height, &label, &content), data))

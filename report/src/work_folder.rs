@@ -10,7 +10,6 @@ use tiepoint::by_pixel;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
 use tiepoint::filter::shrink::shrink;
-use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
 
@@ -48,8 +47,8 @@ impl CollectionPage {
         let cpu = &cpu.begin_task("page", 2 * results.blocks() + collection.photographs().len());
         let pairs = pairs(&results, cpu)?;
         let mut wanted = vec![Vec::new(); collection.photographs().len()];
-        for pair in &pairs {
-            for [a, b] in &pair.lines {
+        for Pair { pair, lines } in &pairs {
+            for [a, b] in lines {
                 wanted[pair.a].push(*a);
                 wanted[pair.b].push(*b);
             }
@@ -58,12 +57,14 @@ impl CollectionPage {
         let shown = all_shown(collection, &wanted, longest, cpu)?;
         let unread: Vec<usize> = (0..shown.len()).filter(|i| shown[*i].features.is_none()).collect();
         let tried = tried(&results, &unread);
+        let pairs = placed(pairs, &shown);
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
+        let ends: Vec<[usize; 2]> = pairs.iter().map(|pair| [pair.a, pair.b]).collect();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
         let view = CollectionView {
             images: named().map(|(name, shown)| shown.image(name)).collect(),
-            pairs: placed(&pairs, &shown),
+            pairs,
             tried: match &tried {
                 None if unread.is_empty() => Tried::All,
                 None => Tried::Without(&unread),
@@ -71,7 +72,6 @@ impl CollectionPage {
             },
             caption: String::new(),
         };
-        let ends: Vec<[usize; 2]> = pairs.iter().map(|pair| [pair.a, pair.b]).collect();
         let mut section = Section::new("Pairs")
             .assessed(Some(CollectionEvidence::of(count, &ends).assess()))
             .tile("photographs", counted(count))
@@ -114,13 +114,9 @@ fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
     }
 }
 
-/// A verified pair, with some of its inliers as indices of features.
+/// A verified pair, without the places of its inliers, and some of these as indices of features.
 struct Pair {
-    a: usize,
-    b: usize,
-    matches: u32,
-    inliers: u32,
-    configuration: Configuration,
+    pair: CollectionPair<'static>,
     lines: Vec<[u32; 2]>,
 }
 
@@ -128,14 +124,16 @@ impl Pair {
     fn new(pair: &VerifiedPair, most: usize) -> Self {
         let inliers: Vec<[u32; 2]> = pair.inliers().collect();
         let shown = inliers.len().min(most);
-        Self {
+        let lines = (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect();
+        let pair = CollectionPair {
             a: pair.a,
             b: pair.b,
             matches: pair.matches.len() as u32,
             inliers: inliers.len() as u32,
-            configuration: pair.configuration,
-            lines: (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect(),
-        }
+            configuration: pair.configuration.name(),
+            ends: Vec::new(),
+        };
+        Self { pair, lines }
     }
 }
 
@@ -248,27 +246,20 @@ fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<An
 }
 
 /// The pairs for the page, with places instead of feature indices.
-fn placed<'a>(pairs: &[Pair], shown: &[Shown]) -> Vec<CollectionPair<'a>> {
+fn placed(pairs: Vec<Pair>, shown: &[Shown]) -> Vec<CollectionPair<'static>> {
     let mut next = vec![0; shown.len()];
     let mut take = |i: usize| {
         let place = shown[i].places.get(next[i]).copied();
         next[i] += 1;
         place
     };
-    let mut place = |pair: &Pair| {
-        let ends = pair.lines.iter().filter_map(|_| {
+    let place = |Pair { pair, lines }: Pair| {
+        let ends = lines.iter().filter_map(|_| {
             let (a, b) = (take(pair.a), take(pair.b));
             let ([ax, ay], [bx, by]) = (a?, b?);
             Some([ax, ay, bx, by])
         });
-        CollectionPair {
-            a: pair.a,
-            b: pair.b,
-            matches: pair.matches,
-            inliers: pair.inliers,
-            configuration: pair.configuration.name(),
-            ends: ends.collect(),
-        }
+        CollectionPair { ends: ends.collect(), ..pair }
     };
-    pairs.iter().map(&mut place).collect()
+    pairs.into_iter().map(place).collect()
 }

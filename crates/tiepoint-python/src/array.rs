@@ -190,8 +190,7 @@ impl DeviceArray {
     /// The device: ``"cuda:0"``, ``"opencl:0"``, …
     #[getter]
     pub(crate) fn device(&self) -> String {
-        let info = self.numbers.gpu().info();
-        format!("{}:{}", info.api, info.index)
+        crate::features::name_of(self.numbers.gpu())
     }
 
     /// A copy in the host's memory.

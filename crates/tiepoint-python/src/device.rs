@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::device::gpu::Api;
 use tiepoint::device::{Cancel, Cpu, Processor, Progress};
 use tiepoint::options;
 
@@ -146,7 +146,7 @@ impl Device {
     #[getter]
     fn resolved(&self, py: Python<'_>) -> PyResult<String> {
         let processor = self.settled(py)?;
-        Ok(processor.gpu().map(Gpu::info).map_or("cpu".into(), |i| format!("{}:{}", i.api, i.index)))
+        Ok(processor.gpu().map_or("cpu".into(), crate::features::name_of))
     }
 
     /// CPU threads.

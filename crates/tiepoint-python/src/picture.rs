@@ -62,18 +62,12 @@ impl Picture {
     }
 
     pub(crate) fn size(&self) -> Size {
-        match self {
-            Self::Host(image) => image.view().size(),
-            Self::There(image) => image.size(),
-        }
+        self.pixels().size()
     }
 
     /// The number of channels.
     pub(crate) fn channels(&self) -> usize {
-        match self {
-            Self::Host(image) => image.view().channels(),
-            Self::There(image) => image.channels(),
-        }
+        self.pixels().channels()
     }
 
     /// Runs work on the image: on the GPU that has it, otherwise on a device. `makes` is the number of pixels that come

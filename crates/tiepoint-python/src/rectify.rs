@@ -164,24 +164,23 @@ impl Rectified {
     }
 
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let result = PyDict::new(py);
         let Placed { rectification, exchanged, agreement } = self.placed;
         let mut pair = rectification.calibration();
         pair.range = agreement.map(|agreement| agreement.disparities);
-        result.set_item("calibration", calibration_dict(py, &pair)?)?;
-        let [left, right] = self.images;
-        result.set_item("left", made(py, left)?)?;
-        result.set_item("right", made(py, right)?)?;
-        let [left, right] = self.valid;
-        result.set_item("valid_left", made(py, left)?)?;
-        result.set_item("valid_right", made(py, right)?)?;
+        let ([left, right], [valid_left, valid_right]) = (self.images, self.valid);
         let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
-        result.set_item("matrix_left", matrix(&rectification.left)?)?;
-        result.set_item("matrix_right", matrix(&rectification.right)?)?;
-        result.set_item("exchanged", exchanged)?;
-        result.set_item("rms_vertical", agreement.map(|a| a.rms_vertical_px))?;
-        result.set_item("points", agreement.map_or(0, |a| a.points))?;
-        Ok(result)
+        Ok(dict!(py, {
+            "calibration": calibration_dict(py, &pair)?,
+            "left": made(py, left)?,
+            "right": made(py, right)?,
+            "valid_left": made(py, valid_left)?,
+            "valid_right": made(py, valid_right)?,
+            "matrix_left": matrix(&rectification.left)?,
+            "matrix_right": matrix(&rectification.right)?,
+            "exchanged": exchanged,
+            "rms_vertical": agreement.map(|a| a.rms_vertical_px),
+            "points": agreement.map_or(0, |a| a.points),
+        }))
     }
 }
 

@@ -63,9 +63,8 @@ impl Register {
         let warped = moving.run(py, device, size.area(), |moving, p| {
             warp_onto(moving, size, &model, &self.options.warp, p)
         })?;
-        let result = PyDict::new(py);
-        result.set_item("warped", made(py, warped.image)?)?;
-        result.set_item("covered", made(py, warped.covered.into())?)?;
+        let result =
+            dict!(py, { "warped": made(py, warped.image)?, "covered": made(py, warped.covered.into())? });
         tied.into_dict(&result, finder)?;
         Ok(result)
     }

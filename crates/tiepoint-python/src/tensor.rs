@@ -63,7 +63,7 @@ pub(crate) fn gpu_for<'g>(gpu: Option<&'g Gpu>, id: Option<u32>, what: &str) -> 
     let lies = id.map_or("a CUDA device".to_owned(), |id| format!("cuda:{id}"));
     let device = match gpu.map(|gpu| (gpu, gpu.info())) {
         Some((gpu, info)) if info.api == Api::Cuda && id.is_none_or(|id| id == info.index) => return Ok(gpu),
-        Some((_, info)) => format!("{}:{}", info.api, info.index),
+        Some((gpu, _)) => crate::features::name_of(gpu),
         None => "cpu".into(),
     };
     let open = id.map_or("cuda".to_owned(), |id| format!("cuda:{id}"));
@@ -140,18 +140,16 @@ impl Tensor {
                 gpu.info().index
             )));
         }
-        let Imported { address, dtype, shape, strides, owner, .. } = imported;
-        Ok(Self { address, dtype, shape, strides, owner: Owner::Capsule(owner) })
+        Ok(imported.into())
     }
 
     /// By the CUDA array interface, <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>.
     fn of_interface(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
-        let told = interface(object, what)?;
-        if let Some(handle) = told.stream {
+        let (tensor, stream) = interface(object, what)?;
+        if let Some(handle) = stream {
             wait_for(gpu, handle)?;
         }
-        let Interface { address, dtype, shape, strides, .. } = told;
-        Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
+        Ok(tensor)
     }
 
     pub(crate) fn image(self, gpu: &Gpu, what: &str, shape: Shape) -> PyResult<AnyGpuImage> {
@@ -255,6 +253,13 @@ impl Tensor {
     }
 }
 
+impl From<Imported> for Tensor {
+    fn from(imported: Imported) -> Self {
+        let Imported { address, dtype, shape, strides, owner, device: _ } = imported;
+        Self { address, dtype, shape, strides, owner: Owner::Capsule(owner) }
+    }
+}
+
 /// Makes the device's queue wait for a producer's stream.
 fn wait_for(gpu: &Gpu, handle: u64) -> PyResult<()> {
     #[expect(unsafe_code, reason = "a handle of another program")]
@@ -277,17 +282,8 @@ pub(crate) fn name_of(dtype: DataType) -> String {
     format!("{kind}{}", dtype.bits)
 }
 
-/// The fields of the CUDA array interface of an array.
-struct Interface {
-    address: u64,
-    dtype: DataType,
-    shape: Vec<usize>,
-    strides: Vec<i64>,
-    /// The stream whose work must end before the array is complete.
-    stream: Option<u64>,
-}
-
-fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
+/// An array by its CUDA array interface, and the stream whose work must end before it is complete.
+fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Tensor, Option<u64>)> {
     let wrong = |why: String| PyBufferError::new_err(format!("{what}: its __cuda_array_interface__ {why}"));
     let told = object.getattr("__cuda_array_interface__")?;
     let told = told.cast::<PyDict>().map_err(|_| wrong("is no dictionary".into()))?;
@@ -345,7 +341,8 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
             None => return Err(wrong(format!("names the stream {stream}: expected 1, 2 or a handle"))),
         },
     };
-    Ok(Interface { address, dtype, shape, strides, stream })
+    let owner = Owner::Object(object.clone().unbind());
+    Ok((Tensor { address, dtype, shape, strides, owner }, stream))
 }
 
 /// The description of an array on a CUDA device, checked as far as possible without the device; for tests on machines
@@ -357,24 +354,19 @@ pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         Some(exchange) => exchange.take(object, "the array")?,
         None => None,
     };
-    let stream = exchanged.as_ref().map(|(_, stream)| *stream);
-    let (address, dtype, shape, strides) = match exchanged {
-        Some((told, _)) => (told.address, told.dtype, told.shape, told.strides),
+    let (tensor, stream) = match exchanged {
+        Some((told, stream)) => (Tensor::from(told), Some(stream)),
         None if object.hasattr("__dlpack__")? => {
             let named = dict!(py, { "max_version": (1, 1) });
             let told = dlpack::take(&object.call_method("__dlpack__", (), Some(&named))?, "the array")?;
-            (told.address, told.dtype, told.shape, told.strides)
+            (told.into(), None)
         }
-        None => {
-            let told = interface(object, "the array")?;
-            (told.address, told.dtype, told.shape, told.strides)
-        }
+        None => (interface(object, "the array")?.0, None),
     };
-    let layout = Tensor { address, dtype, shape, strides, owner: Owner::Object(py.None()) };
-    let (size, channels, pitch) = layout.layout("the array", image_shape)?;
+    let (size, channels, pitch) = tensor.layout("the array", image_shape)?;
     let found = dict!(py, {
-        "address": address,
-        "dtype": name_of(dtype),
+        "address": tensor.address,
+        "dtype": name_of(tensor.dtype),
         "shape": (size.height, size.width, channels),
         "pitch": pitch,
     });

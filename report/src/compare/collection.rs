@@ -3,12 +3,12 @@
 use super::saved::{SavedPage, SavedView};
 use super::{BOTH, Compared, GAINED, LOST};
 use crate::block;
-use crate::collection::place_of;
+use crate::collection::{numbered, place_of};
 use crate::counted;
 use crate::page::Kind;
 use crate::still;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use tiepoint::{Error, Result};
 
 /// A pair of photographs in one run.
@@ -69,20 +69,13 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     keys.sort_by_key(|key| (std::cmp::Reverse(strength(key)), *key));
     let shown: Vec<&SavedPair> =
         keys.iter().filter_map(|key| new.get(key).or_else(|| old.get(key))).collect();
-    let mut kinds = BTreeMap::new();
-    for pair in &shown {
-        let next = kinds.len() as u32;
-        kinds.entry(pair.configuration.as_str()).or_insert(next);
-    }
-    let mut names: Vec<(&str, u32)> = kinds.iter().map(|(name, number)| (*name, *number)).collect();
-    names.sort_by_key(|(_, number)| *number);
+    let (names, kinds) = numbered(shown.iter().map(|pair| pair.configuration.as_str()));
     let run = |key: &(u32, u32)| match (old.contains_key(key), new.contains_key(key)) {
         (true, false) => LOST,
         (false, _) => GAINED,
         (true, true) => BOTH,
     };
     let runs: Vec<u8> = keys.iter().map(run).collect();
-    let failed = |e| Error::io("report", e);
     let mut data = b.clone();
     if !a["tried"].is_null() || !b["tried"].is_null() || first.len().max(second.len()) < all.len() {
         let mut tried = vec![0_u8; (all.len() * all.len().saturating_sub(1) / 2).div_ceil(8)];
@@ -92,21 +85,21 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
                 Error::Mismatch(format!("{}: the pairs that were tried cannot be read", page.name))
             })?;
         }
-        data["tried"] = block::u8s(tried.into_iter()).map_err(failed)?;
+        data["tried"] = block::u8s(tried.into_iter())?;
     }
     data["images"] = all.into();
     data["pairs"] = json!({
-        "a": block::u32s(keys.iter().map(|key| key.0)).map_err(failed)?,
-        "b": block::u32s(keys.iter().map(|key| key.1)).map_err(failed)?,
-        "matches": block::u32s(shown.iter().map(|pair| pair.matches)).map_err(failed)?,
-        "inliers": block::u32s(shown.iter().map(|pair| pair.inliers)).map_err(failed)?,
-        "configuration": block::u32s(shown.iter().map(|pair| kinds[pair.configuration.as_str()])).map_err(failed)?,
-        "lines": block::u32s(shown.iter().map(|pair| pair.lines.len() as u32 / 4)).map_err(failed)?,
-        "before": block::u32s(keys.iter().map(|key| old.get(key).map_or(0, |pair| pair.inliers))).map_err(failed)?,
-        "runs": block::u32s(runs.iter().map(|run| u32::from(*run))).map_err(failed)?,
+        "a": block::u32s(keys.iter().map(|key| key.0))?,
+        "b": block::u32s(keys.iter().map(|key| key.1))?,
+        "matches": block::u32s(shown.iter().map(|pair| pair.matches))?,
+        "inliers": block::u32s(shown.iter().map(|pair| pair.inliers))?,
+        "configuration": block::u32s(kinds.into_iter())?,
+        "lines": block::u32s(shown.iter().map(|pair| pair.lines.len() as u32 / 4))?,
+        "before": block::u32s(keys.iter().map(|key| old.get(key).map_or(0, |pair| pair.inliers)))?,
+        "runs": block::u32s(runs.iter().map(|run| u32::from(*run)))?,
     });
-    data["configurations"] = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().into();
-    data["ends"] = block::u16s(shown.iter().flat_map(|pair| pair.lines.iter().copied())).map_err(failed)?;
+    data["configurations"] = names.into();
+    data["ends"] = block::u16s(shown.iter().flat_map(|pair| pair.lines.iter().copied()))?;
     let [both, lost, gained] = [BOTH, LOST, GAINED].map(|run| runs.iter().filter(|r| **r == run).count());
     let [inliers_before, inliers_after] =
         [&old, &new].map(|pairs| pairs.values().map(|pair| u64::from(pair.inliers)).sum::<u64>());

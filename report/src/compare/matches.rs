@@ -32,9 +32,8 @@ pub(super) fn matches_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<C
     let mut data = b.clone();
     let [pa, pb] = pictures.map(|p| p.described);
     (data["a"], data["b"]) = (pa, pb);
-    let failed = |e| Error::io("report", e);
-    data["columns"] = matches::columns(&shown).map_err(failed)?;
-    data["runs"] = block::u8s(runs.iter().copied()).map_err(failed)?;
+    data["columns"] = matches::columns(&shown)?;
+    data["runs"] = block::u8s(runs.iter().copied())?;
     data["total"] = rows.len().into();
     // The pages may hold only some of the matches.
     let held = |view: &Value, rows: usize| view["total"].as_u64().is_none_or(|total| total as usize <= rows);

@@ -5,12 +5,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
 use tiepoint::device::gpu::Api;
 use tiepoint::image::{Range, Size};
-use tiepoint::options::{self, Named};
+use tiepoint::options::{self, Choice, Named};
 use tiepoint::register::Views;
 
 /// The values of a [`Named`] set, which the help lists with their meaning.
 pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(possible::<T>()).try_map(|name| T::from_name(&name))
+    PossibleValuesParser::new(T::ALL.iter().map(possible)).try_map(|name| T::from_name(&name))
 }
 
 /// The values of a [`Named`] set for which `offers` is true, and `none`.
@@ -20,16 +20,15 @@ pub(super) fn named_or_none<T: Named + Send + Sync>(
 ) -> impl TypedValueParser<Value = OrNone<T>> {
     let none = PossibleValue::new(NONE).help(help_of_none);
     let offered = T::ALL.iter().filter(|choice| offers(&choice.value));
-    let values = offered.map(|choice| PossibleValue::new(choice.name).help(choice.help));
-    let parser = PossibleValuesParser::new(values.chain([none]));
+    let parser = PossibleValuesParser::new(offered.map(possible).chain([none]));
     parser.try_map(|name| match name.as_str() {
         NONE => Ok(OrNone(None)),
         name => T::from_name(name).map(|value| OrNone(Some(value))),
     })
 }
 
-fn possible<T: Named>() -> impl Iterator<Item = PossibleValue> {
-    T::ALL.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help))
+fn possible<T>(choice: &Choice<T>) -> PossibleValue {
+    PossibleValue::new(choice.name).help(choice.help)
 }
 
 const NONE: &str = "none";

@@ -116,10 +116,8 @@ impl FoundPair {
     fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
-        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
-        let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
         let given = matches!(self.matched, Matched::Given(_));
-        MatchedPair { pictures: self.pictures, features, tie, given, views, modality, evidence }
+        MatchedPair { given, views, modality, ..MatchedPair::new(self.pictures, features, tie, options) }
     }
 
     fn with(self, tie: TiePoints) -> MatchedPair {
@@ -386,6 +384,18 @@ pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
 }
 
 impl MatchedPair {
+    /// Pictures of one sensor, matched as they are.
+    pub(crate) fn new(
+        pictures: [Picture; 2],
+        features: [Features; 2],
+        tie: TiePoints,
+        options: &TieOptions,
+    ) -> Self {
+        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+        let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
+        Self { pictures, features, tie, given: false, views: 1, modality: Modality::Same, evidence }
+    }
+
     pub(crate) fn points(&self) -> Vec<([f64; 2], [f64; 2])> {
         self.correspondences().into_iter().map(|pair| (pair.a, pair.b)).collect()
     }

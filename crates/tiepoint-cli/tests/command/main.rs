@@ -55,6 +55,12 @@ impl Folder {
         std::fs::create_dir_all(self.at(folder)).unwrap();
     }
 
+    /// Removes what is in a folder.
+    fn empty(&self, folder: &str) {
+        std::fs::remove_dir_all(self.at(folder)).unwrap();
+        self.make(folder);
+    }
+
     fn put(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.at(name), content).unwrap();
     }

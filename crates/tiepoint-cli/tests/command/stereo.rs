@@ -497,20 +497,16 @@ fn hostile_pairs_get_an_answer_or_a_message() {
     odd.extend(["flat.tif", "tiny.png", "colour.png", "good.png"]);
     let is_clean = || std::fs::read_dir(folder.at("out")).unwrap().count() == 0;
     folder.make("out");
-    let clean = || {
-        std::fs::remove_dir_all(folder.at("out")).unwrap();
-        folder.make("out");
-    };
     for image in odd {
         let all = "-o out/d.pfm --preview out/p.png --confidence out/c.png --output-right out/r.tif";
         for cost in Cost::ALL.iter().map(|choice| choice.name) {
             folder.works(format!("stereo {image} {image} --cost {cost} {all}"));
-            clean();
+            folder.empty("out");
         }
         let (size, line) = (folder.image(image).size(), format!("stereo good.png {image} -o out/d.pfm"));
         if size == SIZE {
             folder.works(line);
-            clean();
+            folder.empty("out");
         } else {
             folder.refuses(line, 1, &[&size.to_string(), "320x240"]);
             assert!(is_clean(), "nothing is left");

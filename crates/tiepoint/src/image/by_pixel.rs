@@ -104,26 +104,31 @@ macro_rules! by_pixel {
     };
 }
 
-macro_rules! conversions {
+/// Puts what holds pixels of one type among that of any type.
+pub trait OfKind: Sized {
+    /// The type.
+    const KIND: PixelKind;
+    fn image(image: Image<Self>) -> AnyImage;
+    fn view(view: ImageView<'_, Self>) -> AnyView<'_>;
+    fn on_device(image: GpuImage<Self>) -> AnyGpuImage;
+    fn stack(stack: GpuStack<Self>) -> AnyGpuStack;
+}
+
+macro_rules! of_kind {
     ($($pixel:ty => $kind:ident),*) => {$(
-        impl From<Image<$pixel>> for AnyImage {
-            fn from(image: Image<$pixel>) -> Self {
-                Self::$kind(image)
+        impl OfKind for $pixel {
+            const KIND: PixelKind = PixelKind::$kind;
+            fn image(image: Image<Self>) -> AnyImage {
+                AnyImage::$kind(image)
             }
-        }
-        impl<'a> From<ImageView<'a, $pixel>> for AnyView<'a> {
-            fn from(view: ImageView<'a, $pixel>) -> Self {
-                Self::$kind(view)
+            fn view(view: ImageView<'_, Self>) -> AnyView<'_> {
+                AnyView::$kind(view)
             }
-        }
-        impl From<GpuImage<$pixel>> for AnyGpuImage {
-            fn from(image: GpuImage<$pixel>) -> Self {
-                Self::$kind(image)
+            fn on_device(image: GpuImage<Self>) -> AnyGpuImage {
+                AnyGpuImage::$kind(image)
             }
-        }
-        impl From<GpuStack<$pixel>> for AnyGpuStack {
-            fn from(stack: GpuStack<$pixel>) -> Self {
-                Self::$kind(stack)
+            fn stack(stack: GpuStack<Self>) -> AnyGpuStack {
+                AnyGpuStack::$kind(stack)
             }
         }
         impl<'a> TryFrom<&'a AnyGpuImage> for &'a GpuImage<$pixel> {
@@ -140,14 +145,23 @@ macro_rules! conversions {
         }
     )*};
 }
-conversions!(u8 => U8, u16 => U16, f32 => F32);
+of_kind!(u8 => U8, u16 => U16, f32 => F32);
 
-impl<'a, T: Copy> From<&ImageView<'a, T>> for AnyView<'a>
-where
-    Self: From<ImageView<'a, T>>,
-{
+impl<T: Pixel> From<Image<T>> for AnyImage {
+    fn from(image: Image<T>) -> Self {
+        T::image(image)
+    }
+}
+
+impl<'a, T: Pixel> From<ImageView<'a, T>> for AnyView<'a> {
+    fn from(view: ImageView<'a, T>) -> Self {
+        T::view(view)
+    }
+}
+
+impl<'a, T: Pixel> From<&ImageView<'a, T>> for AnyView<'a> {
     fn from(view: &ImageView<'a, T>) -> Self {
-        (*view).into()
+        T::view(*view)
     }
 }
 
@@ -157,12 +171,9 @@ impl<'a> From<&AnyView<'a>> for AnyView<'a> {
     }
 }
 
-impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a>
-where
-    Self: From<ImageView<'a, T>>,
-{
+impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a> {
     fn from(image: &'a Image<T>) -> Self {
-        image.view().into()
+        T::view(image.view())
     }
 }
 
@@ -172,12 +183,20 @@ impl<'a> From<&'a AnyImage> for AnyView<'a> {
     }
 }
 
-impl<T> From<&GpuImage<T>> for AnyGpuImage
-where
-    GpuImage<T>: Clone,
-    Self: From<GpuImage<T>>,
-{
+impl<T: Pixel> From<GpuImage<T>> for AnyGpuImage {
+    fn from(image: GpuImage<T>) -> Self {
+        T::on_device(image)
+    }
+}
+
+impl<T: Pixel> From<&GpuImage<T>> for AnyGpuImage {
     fn from(image: &GpuImage<T>) -> Self {
-        image.clone().into()
+        T::on_device(image.clone())
+    }
+}
+
+impl<T: Pixel> From<GpuStack<T>> for AnyGpuStack {
+    fn from(stack: GpuStack<T>) -> Self {
+        T::stack(stack)
     }
 }

@@ -106,10 +106,7 @@ fn sample_grey(x: usize, y: usize) -> u8 {
 }
 
 /// A sample of 21x13 pixels; `pixel` gives each from its grey value and its column.
-fn sample_of<T: Pixel>(channels: usize, pixel: impl Fn(u8, usize) -> Vec<T>) -> AnyImage
-where
-    AnyImage: From<Image<T>>,
-{
+fn sample_of<T: Pixel>(channels: usize, pixel: impl Fn(u8, usize) -> Vec<T>) -> AnyImage {
     let size = Size::new(21, 13);
     let places = (0..13).flat_map(|y| (0..21).map(move |x| (x, y)));
     let data = places.flat_map(|(x, y)| pixel(sample_grey(x, y), x)).collect();

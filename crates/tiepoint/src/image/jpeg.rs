@@ -1,7 +1,7 @@
 //! JPEG: grey and colour, baseline and progressive; CMYK becomes RGB.
 
 use super::{
-    AnyView, Rect, Size, orientation,
+    AnyView, Image, Rect, Size, orientation,
     rows::{Channels, Decoded, Request, Source, zeros},
 };
 use crate::device::Cpu;
@@ -78,18 +78,10 @@ pub(super) fn write(mut out: impl io::Write, view: &AnyView<'_>, cpu: Option<&Cp
     };
     side(view.size().width)?;
     let height = side(view.size().height)?;
-    let colour = if view.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
     let interval = |i: usize| -> io::Result<Vec<u8>> {
         let (top, width) = (i * ROWS, view.size().width);
         let part = Rect { x: 0, y: top, size: Size::new(width, ROWS.min(view.size().height - top)) };
-        let part = view.crop(part).map_err(io::Error::other)?.to_image();
-        let mut bytes = Vec::new();
-        let mut encoder = Encoder::new(&mut bytes, QUALITY);
-        encoder.set_sampling_factor(SamplingFactor::F_1_1);
-        encoder.set_restart_interval((width.div_ceil(8) * ROWS / 8) as u16);
-        let rows = part.size().height as u16;
-        encoder.encode(part.data(), width as u16, rows, colour).map_err(io::Error::other)?;
-        Ok(bytes)
+        encoded(&view.crop(part).map_err(io::Error::other)?.to_image())
     };
     let (one, count) = (Cpu::sequential(), view.size().height.div_ceil(ROWS));
     let cpu = cpu.unwrap_or(&one);
@@ -107,6 +99,18 @@ pub(super) fn write(mut out: impl io::Write, view: &AnyView<'_>, cpu: Option<&Cp
         }
     }
     out.write_all(&END)
+}
+
+/// A picture as a JPEG with a mark for a restart after every [`ROWS`] rows.
+fn encoded(image: &Image<u8>) -> io::Result<Vec<u8>> {
+    let Size { width, height } = image.size();
+    let colour = if image.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    encoder.set_restart_interval((width.div_ceil(8) * ROWS / 8) as u16);
+    encoder.encode(image.data(), width as u16, height as u16, colour).map_err(io::Error::other)?;
+    Ok(bytes)
 }
 
 /// Where a header that the encoder wrote holds the height, and where it ends.
@@ -231,7 +235,6 @@ fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Image;
 
     /// Put together from intervals, a file is the one that the encoder writes as a whole with restart markers.
     #[test]
@@ -239,12 +242,7 @@ mod tests {
         for (size, channels) in [(Size::new(83, 300), 3), (Size::new(40, 65), 1), (Size::new(9, 3), 3)] {
             let pixels = (0..size.area() * channels).map(|i| (i * i / 97) as u8).collect();
             let picture = Image::from_vec(pixels, size, channels).unwrap();
-            let colour = if channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-            let mut whole = Vec::new();
-            let mut encoder = Encoder::new(&mut whole, QUALITY);
-            encoder.set_sampling_factor(SamplingFactor::F_1_1);
-            encoder.set_restart_interval((size.width.div_ceil(8) * ROWS / 8) as u16);
-            encoder.encode(picture.data(), size.width as u16, size.height as u16, colour).unwrap();
+            let whole = encoded(&picture).unwrap();
             for cpu in [None, Some(&Cpu::with_threads(3).unwrap())] {
                 let mut found = Vec::new();
                 write(&mut found, &(&picture).into(), cpu).unwrap();

@@ -4,7 +4,7 @@
 //! The decoder is built without vector instructions, so that the values of lossy files are the same everywhere.
 
 use super::{
-    AnyImage, Image, Layout, Pixel, Size,
+    Layout, Pixel, Size,
     rows::{Decoded, Request, Source, reserve},
 };
 use crate::files::Fault;
@@ -53,10 +53,7 @@ fn collect<T: Pixel>(
     layout: Layout,
     signs: &[bool],
     request: &Request<'_>,
-) -> Result<Decoded, Fault>
-where
-    AnyImage: From<Image<T>>,
-{
+) -> Result<Decoded, Fault> {
     request.begin::<T>(size)?;
     let mut context = DecoderContext::default();
     let decoded = picture.decode(&mut context)?;

@@ -5,7 +5,7 @@
 //! files are the same everywhere.
 
 use super::{
-    AnyImage, Image, Layout, Pixel, Size,
+    Layout, Pixel, Size,
     rows::{Decoded, Request, Source, reserve, zeros},
 };
 use crate::files::Fault;
@@ -82,10 +82,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn pixels<T: Pixel>(mut self, value: impl Fn(f32) -> T) -> Result<Decoded, Fault>
-    where
-        AnyImage: From<Image<T>>,
-    {
+    fn pixels<T: Pixel>(mut self, value: impl Fn(f32) -> T) -> Result<Decoded, Fault> {
         let (Size { width, height }, Layout { channels, .. }) = (self.size, self.layout);
         self.request.begin::<T>(self.size)?;
         let colours = if self.layout.channels == 1 + self.extra() { 1 } else { 3 };

@@ -2,9 +2,9 @@
 //! are read; the pixel types are written.
 
 use super::{
-    AnyImage, AnyView, Image, ImageView, Pixel, Size,
+    AnyView, ImageView, Pixel, Size,
     rows::{Decoded, Request, Rows, Source, zeros},
-    write::push_row,
+    write::{push_row, write_rows},
 };
 use crate::files::Fault;
 use crate::numeric::half;
@@ -95,10 +95,7 @@ fn collect<T: Pixel, const N: usize>(
     (size, channels): (Size, usize),
     big: bool,
     value: impl Fn([u8; N]) -> T,
-) -> Result<Decoded, Fault>
-where
-    AnyImage: From<Image<T>>,
-{
+) -> Result<Decoded, Fault> {
     let bytes = (size.area() as u64).saturating_mul((channels as u64).saturating_mul(N as u64));
     request.plausible(size, bytes, 1)?;
     let mut rows = Rows::new(request, size, request.layout(channels), None)?;
@@ -143,11 +140,5 @@ fn rows<T: Pixel, const N: usize>(
     let (Size { width, height }, channels) = (view.size(), view.channels());
     let shape = [height, width, channels];
     out.write_all(&header(kind, if channels == 1 { &shape[..2] } else { &shape }))?;
-    let mut row = Vec::new();
-    for y in 0..height {
-        row.clear();
-        push_row(view.row(y), &mut row, &bytes);
-        out.write_all(&row)?;
-    }
-    Ok(())
+    write_rows(out, view, 0..height, |row, out| push_row(row, out, &bytes))
 }

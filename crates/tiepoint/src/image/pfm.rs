@@ -4,7 +4,7 @@ use super::{
     ImageView, Pixel, Size,
     pnm::Header,
     rows::{Decoded, Request, Rows, Source, zeros},
-    write::push_row,
+    write::{push_row, write_rows},
 };
 use crate::files::Fault;
 use std::io::{self, SeekFrom, Write};
@@ -46,11 +46,6 @@ pub(super) fn write<T: Pixel>(
     let size = view.size();
     let magic = if view.channels() == 3 { "PF" } else { "Pf" };
     write!(out, "{magic}\n{} {}\n-1.0\n", size.width, size.height)?;
-    let mut bytes = Vec::new();
-    for y in (0..size.height).rev() {
-        bytes.clear();
-        push_row(view.row(y), &mut bytes, |v| value(v).to_le_bytes());
-        out.write_all(&bytes)?;
-    }
-    Ok(())
+    let push = |row: &[T], bytes: &mut Vec<u8>| push_row(row, bytes, |v| value(v).to_le_bytes());
+    write_rows(out, view, (0..size.height).rev(), push)
 }

@@ -3,7 +3,7 @@
 pub(crate) mod sealed {
     /// Keeps [`Pixel`](super::Pixel) to the three types, and gives a generic slice its own type back, for code with a
     /// faster form for one type.
-    pub trait Sealed: Copy {
+    pub trait Sealed: Copy + crate::image::by_pixel::OfKind {
         /// 0.5 · (a + b), rounded once, to nearest even.
         fn mean_of_two(a: Self, b: Self) -> Self;
         /// The mean of the means of `a` and of `b`; integers are rounded once, to nearest even.

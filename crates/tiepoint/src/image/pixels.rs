@@ -1,7 +1,7 @@
 //! Images that lie in the host's memory or in a device's.
 
 use super::gpu::{AnyGpuImage, GpuImage};
-use super::{AnyCow, AnyImage, AnyView, Image, PixelKind, Size};
+use super::{AnyCow, AnyImage, AnyView, Image, Pixel, PixelKind, Size};
 use crate::device::gpu::Gpu;
 use crate::{Error, Result};
 
@@ -135,20 +135,14 @@ impl From<MadeMask> for Made {
     }
 }
 
-impl<'a> From<&'a Made> for Pixels<'a> {
-    fn from(made: &'a Made) -> Self {
+impl<'a, I, G: Clone + Into<AnyGpuImage>> From<&'a Made<I, G>> for Pixels<'a>
+where
+    &'a I: Into<AnyView<'a>>,
+{
+    fn from(made: &'a Made<I, G>) -> Self {
         match made {
             Made::Host(image) => Self::Host(image.into()),
-            Made::Device(image) => Self::Device(image.clone()),
-        }
-    }
-}
-
-impl<'a> From<&'a MadeMask> for Pixels<'a> {
-    fn from(made: &'a MadeMask) -> Self {
-        match made {
-            MadeMask::Host(mask) => Self::Host(mask.into()),
-            MadeMask::Device(mask) => Self::Device(mask.into()),
+            Made::Device(image) => Self::Device(image.clone().into()),
         }
     }
 }
@@ -171,10 +165,7 @@ impl From<&AnyGpuImage> for Pixels<'_> {
     }
 }
 
-impl<T> From<&GpuImage<T>> for Pixels<'_>
-where
-    AnyGpuImage: for<'g> From<&'g GpuImage<T>>,
-{
+impl<T: Pixel> From<&GpuImage<T>> for Pixels<'_> {
     fn from(image: &GpuImage<T>) -> Self {
         Self::Device(image.into())
     }

@@ -1,8 +1,9 @@
 //! PNG: 8 and 16 bits, grey, RGB and both with alpha; palettes and fewer bits are expanded.
 
 use super::{
-    AnyImage, AnyView, ImageView, Pixel, Size, orientation,
+    ImageView, Pixel, PixelKind, Size, orientation,
     rows::{Decoded, Request, Rows, Source, zeros},
+    write::write_rows,
 };
 use crate::files::Fault;
 use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
@@ -66,10 +67,7 @@ fn collect<T: Pixel, const N: usize>(
     size: Size,
     channels: usize,
     value: fn([u8; N]) -> T,
-) -> Result<Decoded, Fault>
-where
-    AnyImage: From<super::Image<T>>,
-{
+) -> Result<Decoded, Fault> {
     let layout = request.layout(channels);
     let mut rows = Rows::new(request, size, layout, None)?;
     let mut row = Vec::new();
@@ -100,15 +98,6 @@ fn color(channels: usize) -> Result<ColorType, String> {
     })
 }
 
-/// Writes 8-bit images as they are; 16-bit and float (0 to 1 over the whole range) as 16-bit.
-pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
-    match view {
-        AnyView::U8(v) => write_rows(out, *v, BitDepth::Eight, |row, bytes| bytes.extend_from_slice(row)),
-        AnyView::U16(v) => write_rows(out, *v, BitDepth::Sixteen, push_levels),
-        AnyView::F32(v) => write_rows(out, *v, BitDepth::Sixteen, push_levels),
-    }
-}
-
 /// Writes `level` of every float, as one channel of 16 bits.
 pub(super) fn write_levels(
     out: impl Write,
@@ -118,34 +107,33 @@ pub(super) fn write_levels(
     let push = |row: &[f32], bytes: &mut Vec<u8>| {
         bytes.extend(row.iter().flat_map(|v| level(*v).to_be_bytes()));
     };
-    write_rows(out, view, BitDepth::Sixteen, push)
+    write(out, view, push)
 }
 
-/// Appends the values of a row in 16 bits, the higher byte first.
+/// Appends the values of a row: bytes as they are; 16 bits and floats (0 to 1 over the whole range) in 16 bits, the higher
+/// byte first.
 pub(super) fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
-    bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
+    match T::u8s(row) {
+        Some(row) => bytes.extend_from_slice(row),
+        None => bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes())),
+    }
 }
 
-fn write_rows<T: Pixel>(
+/// Writes the rows as `push` appends them, in 8 bits for bytes and in 16 for others.
+pub(super) fn write<T: Pixel>(
     out: impl Write,
     view: ImageView<'_, T>,
-    depth: BitDepth,
     push: impl Fn(&[T], &mut Vec<u8>),
 ) -> io::Result<()> {
     let side = |n: usize| u32::try_from(n).map_err(io::Error::other);
     let size = view.size();
     let mut encoder = Encoder::new(out, side(size.width)?, side(size.height)?);
     encoder.set_color(color(view.channels()).map_err(io::Error::other)?);
-    encoder.set_depth(depth);
+    encoder.set_depth(if T::KIND == PixelKind::U8 { BitDepth::Eight } else { BitDepth::Sixteen });
     encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header()?;
     let mut stream = writer.stream_writer()?;
-    let mut bytes = Vec::new();
-    for y in 0..size.height {
-        bytes.clear();
-        push(view.row(y), &mut bytes);
-        stream.write_all(&bytes)?;
-    }
+    write_rows(&mut stream, view, 0..size.height, push)?;
     stream.finish()?;
     Ok(writer.finish()?)
 }

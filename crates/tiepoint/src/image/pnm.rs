@@ -3,9 +3,10 @@
 //! Values are scaled so that the file's maximum becomes white.
 
 use super::{
-    AnyImage, AnyView, Image, ImageView, Pixel, Size,
+    ImageView, Pixel, PixelKind, Size,
     png::push_levels,
     rows::{Decoded, Request, Rows, Source, zeros},
+    write::write_rows,
 };
 use crate::files::Fault;
 use std::io::{self, Write};
@@ -180,10 +181,7 @@ fn collect<T: Pixel>(
     channels: usize,
     coding: Coding,
     value: impl Fn(u16) -> Option<T>,
-) -> Result<Decoded, Fault>
-where
-    AnyImage: From<Image<T>>,
-{
+) -> Result<Decoded, Fault> {
     let mut rows = Rows::new(request, size, request.layout(channels), None)?;
     let checked = |v: u16| value(v).ok_or_else(|| Fault::Bad(format!("the value {v} is above the maximum")));
     let mut row: Vec<T> = zeros(rows.row_len())?;
@@ -235,22 +233,9 @@ fn bit(digit: u8) -> Result<u16, Fault> {
 }
 
 /// Writes 8-bit images as they are; 16-bit and float (0 to 1 over the whole range) as 16-bit.
-pub(super) fn write(out: impl Write, view: &AnyView<'_>, pam: bool) -> io::Result<()> {
-    match view {
-        AnyView::U8(v) => write_rows(out, *v, 255, pam, |row, bytes| bytes.extend_from_slice(row)),
-        AnyView::U16(v) => write_rows(out, *v, 65535, pam, push_levels),
-        AnyView::F32(v) => write_rows(out, *v, 65535, pam, push_levels),
-    }
-}
-
-fn write_rows<T: Pixel>(
-    mut out: impl Write,
-    view: ImageView<'_, T>,
-    maximum: u32,
-    pam: bool,
-    push: impl Fn(&[T], &mut Vec<u8>),
-) -> io::Result<()> {
+pub(super) fn write<T: Pixel>(mut out: impl Write, view: ImageView<'_, T>, pam: bool) -> io::Result<()> {
     let (Size { width, height }, channels) = (view.size(), view.channels());
+    let maximum = if T::KIND == PixelKind::U8 { 255 } else { 65535 };
     if pam {
         let kind = ["GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"].get(channels - 1).unwrap_or(&"");
         write!(
@@ -260,11 +245,5 @@ fn write_rows<T: Pixel>(
     } else {
         write!(out, "P{}\n{width} {height}\n{maximum}\n", if channels == 3 { 6 } else { 5 })?;
     }
-    let mut bytes = Vec::new();
-    for y in 0..height {
-        bytes.clear();
-        push(view.row(y), &mut bytes);
-        out.write_all(&bytes)?;
-    }
-    Ok(())
+    write_rows(out, view, 0..height, push_levels)
 }

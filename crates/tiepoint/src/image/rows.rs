@@ -56,10 +56,7 @@ impl Decoded {
         size: Size,
         layout: Layout,
         request: &Request<'_>,
-    ) -> Result<Self, Fault>
-    where
-        AnyImage: From<Image<T>>,
-    {
+    ) -> Result<Self, Fault> {
         if request.channels.kept(layout) != layout.channels {
             let mut rows = Rows::new(request, size, layout, None)?;
             rows.push(&pixels)?;
@@ -102,12 +99,7 @@ impl Request<'_> {
     /// it and fails, which ends the reading.
     pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
         let Some(shape) = self.shape else { return Ok(()) };
-        let pixel = match (T::u8s(&[]), T::u16s(&[])) {
-            (Some(_), _) => PixelKind::U8,
-            (None, Some(_)) => PixelKind::U16,
-            (None, None) => PixelKind::F32,
-        };
-        shape.set(Some((size, pixel)));
+        shape.set(Some((size, T::KIND)));
         Err("the pixels were not asked for".into())
     }
 
@@ -273,10 +265,7 @@ impl<T: Pixel> Rows<T> {
     }
 
     /// The complete image.
-    pub(super) fn finish(self) -> Result<Decoded, Fault>
-    where
-        AnyImage: From<Image<T>>,
-    {
+    pub(super) fn finish(self) -> Result<Decoded, Fault> {
         let (size, kept) = (self.size, self.kept);
         let incomplete = |_| Fault::from("the file ends before the image does; it is truncated");
         let image = Image::from_vec(self.data, size, kept).map_err(incomplete)?;

@@ -68,10 +68,7 @@ mod tests {
     use super::*;
     use crate::image::{Image, Size};
 
-    fn shown<T: Pixel>(image: &Image<T>, mask: Option<&Image<u8>>) -> Vec<u8>
-    where
-        for<'a> AnyView<'a>: From<&'a Image<T>>,
-    {
+    fn shown<T: Pixel>(image: &Image<T>, mask: Option<&Image<u8>>) -> Vec<u8> {
         let shades = Shades::of(image, mask.map(Image::view));
         image.data().iter().map(|v| shades.byte(*v)).collect()
     }

@@ -213,15 +213,32 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     }
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
     write_atomically(path, |out| match format {
-        OutputFormat::Png => png::write(out, &view),
+        OutputFormat::Png => by_pixel!(view, v => png::write(out, v, png::push_levels)),
         OutputFormat::Tiff => tiff::write(out, &view, extra),
         OutputFormat::Pfm => by_pixel!(view, v => pfm::write(out, v, Pixel::to_f32)),
-        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
-        OutputFormat::Pam => pnm::write(out, &view, true),
+        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm | OutputFormat::Pam => {
+            by_pixel!(view, v => pnm::write(out, v, format == OutputFormat::Pam))
+        }
         OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
     })
+}
+
+/// Writes these rows of an image, each as the bytes that `push` appends.
+pub(super) fn write_rows<T: Copy>(
+    mut out: impl Write,
+    view: ImageView<'_, T>,
+    rows: impl Iterator<Item = usize>,
+    push: impl Fn(&[T], &mut Vec<u8>),
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for y in rows {
+        bytes.clear();
+        push(view.row(y), &mut bytes);
+        out.write_all(&bytes)?;
+    }
+    Ok(())
 }
 
 /// Adds the `bytes` of every number of a row to `out`.

@@ -7,7 +7,6 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
-use tiepoint::assess::PairEvidence;
 use tiepoint::evaluate::corner_error;
 use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -15,7 +14,7 @@ use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOpt
 use tiepoint::geometry::warp::{Interpolation, WarpOptions};
 use tiepoint::geometry::{Homography, Model, ModelKind};
 use tiepoint::image::{self, AnyCow, AnyImage, ReadOptions};
-use tiepoint::register::{Modality, TieOptions, Warped, tie_points, warp_onto};
+use tiepoint::register::{TieOptions, Warped, tie_points, warp_onto};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::viewpoint;
 use tiepoint_report::{DisparityView, Section, View};
@@ -51,17 +50,7 @@ pub(super) fn matched(
         let [a, b] = pictures.each_ref().map(|p| detector.detect(p.grey().view(), None, processor));
         let features = [a?, b?];
         let tie = tie_points(&features[0], &features[1], options, processor)?;
-        let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
-        let evidence = PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, options);
-        Ok(MatchedPair {
-            pictures,
-            features,
-            tie,
-            views: 1,
-            modality: Modality::Same,
-            evidence,
-            given: false,
-        })
+        Ok(MatchedPair::new(pictures, features, tie, options))
     })
 }
 

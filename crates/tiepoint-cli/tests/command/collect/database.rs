@@ -158,10 +158,8 @@ fn an_orientation_is_a_prior_of_gravity() {
     folder.make("images");
     folder.texture("plain.png", Size::new(120, 90), 4);
     let plain = folder.read("plain.png");
-    for orientation in 1..=9_u16 {
-        let mut data = b"II*\0\x08\0\0\0".to_vec();
-        let field = [1, 0x112, 3, 1, 0, orientation, 0, 0, 0];
-        data.extend(field.map(u16::to_le_bytes).concat());
+    for orientation in 1..=9 {
+        let data = tiff(&[&[(0x112, 3, 1, orientation)]], &[]);
         folder.put(&format!("images/{orientation}.png"), with_exif_chunk(&plain, &data));
     }
     let placed = position([48, 1, 0, 1, 0, 1], [11, 1, 0, 1, 0, 1]);

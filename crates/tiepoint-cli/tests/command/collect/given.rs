@@ -173,8 +173,7 @@ fn given_features_that_do_not_fit_are_reported() {
         ("--pairs gps --matches matches.txt", "cannot be used with"),
         ("--pairs matches", "expected auto"),
     ] {
-        let message = folder.fails(format!("{run} --output other.db {more}"), 2);
-        assert!(message.contains(words), "{more}: {message}");
+        folder.refuses(format!("{run} --output other.db {more}"), 2, &[words]);
     }
     folder.refuses("collect images --output h.db --device cpu --features images/a.png", 1, &["no HDF5 file"]);
 }

@@ -7,6 +7,7 @@ mod told;
 mod unusual;
 mod versions;
 
+use unusual::tiff;
 pub(super) use unusual::{exif, position, with_exif, with_exif_chunk};
 
 use super::*;
@@ -101,16 +102,23 @@ fn one_database_for_threads_and_shards() {
         assert_eq!(count(&folder.at("whole.db"), sql), expected, "{sql}");
     }
     // Eight parts, one after the other, in an arbitrary order.
-    folder.works("collect scan images --work parts --block 2");
-    for stage in ["features", "pairs", "match"] {
-        for part in [3, 7, 0, 1, 2, 6, 5, 4] {
-            folder.works(format!("collect {stage} --work parts --shard {part}/8 --device cpu"));
+    let (found, _) = in_parts(&folder, "", &["features", "pairs", "match"], &[3, 7, 0, 1, 2, 6, 5, 4]);
+    assert_eq!(found, whole, "eight parts");
+}
+
+/// Runs stages in parts, one after the other in this order, with `more` for the scan; the content of the database and the
+/// status, which must be complete.
+fn in_parts(folder: &Folder, more: &str, stages: &[&str], parts: &[usize]) -> (u64, String) {
+    folder.works(format!("collect scan images --work parts --block 2 {more}"));
+    for stage in stages {
+        for part in parts {
+            folder.works(format!("collect {stage} --work parts --shard {part}/{} --device cpu", parts.len()));
         }
     }
     let status = folder.works("collect status --work parts --json");
     assert_eq!(value(&status, "complete"), "true", "{status}");
     folder.works("collect export --work parts --output parts.db");
-    assert_eq!(content(&folder.at("parts.db")), whole, "eight parts");
+    (content(&folder.at("parts.db")), status)
 }
 
 #[test]

@@ -42,21 +42,10 @@ fn photographs_of_two_sensors_are_tied_by_structure() {
     assert_eq!(between(&folder, "cross.db", ["%", "thermal other"]), 0, "another place");
     assert_eq!(collected(&folder, "cross", "--threads 1 --modality cross"), whole, "with nothing left to do");
 
-    folder.works("collect scan images --work parts --block 2 --modality cross");
-    for stage in ["features", "pairs", "match", "match"] {
-        for part in [2, 0, 1] {
-            folder.works(format!("collect {stage} --work parts --shard {part}/3 --device cpu"));
-        }
-    }
-    let status = folder.works("collect status --work parts --json");
-    assert_eq!(value(&status, "complete"), "true", "{status}");
-    assert_eq!(
-        [value(&status, "pairs"), value(&status, "tried")],
-        ["21", "21"],
-        "each counts once: {status}"
-    );
-    folder.works("collect export --work parts --output parts.db");
-    assert_eq!(content(&folder.at("parts.db")), whole, "three parts");
+    let stages = ["features", "pairs", "match", "match"];
+    let (found, status) = in_parts(&folder, "--modality cross", &stages, &[2, 0, 1]);
+    assert_eq!(["pairs", "tried"].map(|key| value(&status, key)), ["21"; 2], "each counts once: {status}");
+    assert_eq!(found, whole, "three parts");
 }
 
 #[test]

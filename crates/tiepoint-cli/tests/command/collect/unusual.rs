@@ -21,42 +21,38 @@ pub(crate) fn with_exif_chunk(plain: &[u8], exif: &[u8]) -> Vec<u8> {
     [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat()
 }
 
-/// Camera data as a TIFF: a list of fields that points to a second list at offset `list`, which has one field (tag,
-/// type, count, value), and the numbers `behind` after it.
-pub(crate) fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
+/// A field of a TIFF: tag, type, count, value.
+type Field = (u16, u16, u32, u32);
+
+/// A TIFF of lists of fields, none of which names another as the next, and the numbers `behind` after them.
+pub(crate) fn tiff(lists: &[&[Field]], behind: &[u32]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
-    for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
-        bytes.extend_from_slice(&1_u16.to_le_bytes());
-        bytes.extend_from_slice(&[tag, kind].map(u16::to_le_bytes).concat());
-        bytes.extend_from_slice(&[count, value, 0].map(u32::to_le_bytes).concat());
+    for fields in lists {
+        bytes.extend_from_slice(&(fields.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in *fields {
+            bytes.extend_from_slice(&[*tag, *kind].map(u16::to_le_bytes).concat());
+            bytes.extend_from_slice(&[*count, *value].map(u32::to_le_bytes).concat());
+        }
+        bytes.extend_from_slice(&[0; 4]);
     }
     behind.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
     bytes
 }
 
+/// Camera data: a list that points to a second one at offset `list`, which has one field, and the numbers `behind` it.
+pub(crate) fn exif(list: u32, field: Field, behind: &[u32]) -> Vec<u8> {
+    tiff(&[&[(0x8769, 4, 1, list)], &[field]], behind)
+}
+
 /// Camera data with a GPS position at 100 m: latitude north and longitude east, each as three fractions for degrees,
 /// minutes and seconds.
 pub(crate) fn position(latitude: [u32; 6], longitude: [u32; 6]) -> Vec<u8> {
-    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
-    let mut list = |fields: &[(u16, u16, u32, u32)]| {
-        bytes.extend_from_slice(&(fields.len() as u16).to_le_bytes());
-        for (tag, kind, count, value) in fields {
-            bytes.extend_from_slice(&[*tag, *kind].map(u16::to_le_bytes).concat());
-            bytes.extend_from_slice(&[*count, *value].map(u32::to_le_bytes).concat());
-        }
-        bytes.extend_from_slice(&[0; 4]);
-    };
     let (north, east) = (u32::from(b'N'), u32::from(b'E'));
     // The second list lies behind the header and the first one; its five fields end where the numbers begin.
     let (second, numbers) = (8 + 18, 8 + 18 + 6 + 5 * 12);
-    list(&[(0x8825, 4, 1, second)]);
     let places = [(2, 5, 3, numbers), (4, 5, 3, numbers + 24), (6, 5, 1, numbers + 48)];
-    list(&[(1, 2, 2, north), places[0], (3, 2, 2, east), places[1], places[2]]);
-    [&latitude[..], &longitude, &[100, 1]]
-        .concat()
-        .iter()
-        .for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
-    bytes
+    let fields = [(1, 2, 2, north), places[0], (3, 2, 2, east), places[1], places[2]];
+    tiff(&[&[(0x8825, 4, 1, second)], &fields], &[&latitude[..], &longitude, &[100, 1]].concat())
 }
 
 #[test]

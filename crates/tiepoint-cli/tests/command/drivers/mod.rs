@@ -68,6 +68,13 @@ impl Machine {
         self
     }
 
+    /// Makes 40 images and returns their names.
+    fn images(&self) -> Vec<String> {
+        let names: Vec<String> = (0..40).map(|i| format!("{i}.png")).collect();
+        names.iter().zip(0..).for_each(|(name, seed)| self.folder.texture(name, SIZE, seed));
+        names
+    }
+
     fn tiepoint(&self, answers: &str, line: &str) -> Command {
         let mut command = self.folder.tiepoint(line);
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
@@ -196,10 +203,7 @@ fn a_cuda_card_that_fails() {
 fn a_driver_that_is_slow_to_start_holds_nothing_up() {
     let machine = Machine::new("cuda-slow").answering("cuda").answering("nvrtc");
     let slow = "slow=600000";
-    let names: Vec<String> = (0..40).map(|i| format!("{i}.png")).collect();
-    for (name, seed) in names.iter().zip(0..) {
-        machine.folder.texture(name, SIZE, seed);
-    }
+    let names = machine.images();
     for count in [1, 8, 40] {
         let images = names[..count].join(" ");
         machine.folder.works(format!("detect {images} --device cpu -o cpu{{}}.csv"));
@@ -224,11 +228,8 @@ fn a_driver_that_is_slow_to_start_holds_nothing_up() {
 #[test]
 fn a_driver_that_refuses_beside_the_work_leaves_it_to_the_cpu() {
     let machine = Machine::new("cuda-refuses-beside").answering("cuda").answering("nvrtc");
-    for (name, seed) in (0..40).map(|i| format!("{i}.png")).zip(0..) {
-        machine.folder.texture(&name, SIZE, seed);
-    }
-    let images: Vec<String> = (0..40).map(|i| format!("{i}.png")).collect();
-    let line = |device: &str| format!("detect {} --device {device} -v -o {{}}.csv", images.join(" "));
+    let images = machine.images().join(" ");
+    let line = |device: &str| format!("detect {images} --device {device} -v -o {{}}.csv");
     let told = ["cuInit", "CUDA_ERROR_UNKNOWN", "the CPU does all of the work"];
     let [_, stderr] = succeeds(&mut machine.tiepoint("cuInit=999", &line("cpu+cuda")));
     all_in(&stderr, "cuInit=999", &told);

@@ -32,11 +32,6 @@ impl Recorded {
         command.env("FAIL", format!("{call} {name} {error}"));
         command
     }
-
-    fn empty(&self) {
-        std::fs::remove_dir_all(&self.place).unwrap();
-        std::fs::create_dir(&self.place).unwrap();
-    }
 }
 
 #[test]
@@ -51,7 +46,7 @@ fn after_an_error_of_the_system_the_next_run_finishes_and_loses_nothing() {
         ("open", "masks/c.png", EACCES),
         ("read", "list.txt", EIO),
     ] {
-        recorded.empty();
+        recorded.folder.empty("disk");
         let said = refused(&mut recorded.failing(RUN, call, name, error), 1);
         assert!(said.contains(name.rsplit('/').next().unwrap()), "{call} {name}: {said}");
         assert!(!database.exists(), "{call} {name}: no database without a photograph that is there");
@@ -94,7 +89,7 @@ fn a_disk_that_fills_up_at_the_last_moment_leaves_nothing_half_done() {
         ("fsync", "a.db.work/matches"),
         ("fsync", "/disk"),
     ] {
-        recorded.empty();
+        recorded.folder.empty("disk");
         let said = refused(&mut recorded.failing(RUN, call, name, ENOSPC), 1);
         assert!(said.contains("No space left"), "{call} {name}: {said}");
         assert_eq!(unfinished(&recorded.place), Vec::<PathBuf>::new(), "{call} {name}: an unfinished file");
@@ -118,7 +113,7 @@ fn without_sync_no_command_waits_for_the_disk() {
         ("stereo sl.png sr.png --output disk/d.tif --disparities 16 --no-sync", 0),
         ("stereo --like mgm -r -15 -R 0 sl.png sr.png disk/d.tif", 0),
     ] {
-        recorded.empty();
+        recorded.folder.empty("disk");
         let told = recorded.failing(line, "fsync", ".part", EIO).output().unwrap();
         let said = String::from_utf8_lossy(&told.stderr);
         assert_eq!(

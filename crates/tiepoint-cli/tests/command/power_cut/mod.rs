@@ -34,8 +34,8 @@ impl Recorded {
     fn new(test: &str) -> Self {
         let folder = Folder::new(test);
         folder.put("recorder.so", recorder());
-        let place = folder.0.join("disk");
-        std::fs::create_dir(&place).unwrap();
+        folder.make("disk");
+        let place = folder.at("disk");
         Self { folder, place, before: Vec::new() }
     }
 
@@ -57,8 +57,7 @@ impl Recorded {
 
     /// Runs the command, which must succeed, and returns its changes to files.
     fn run(&self, line: &str) -> Vec<Event> {
-        std::fs::remove_dir_all(&self.place).unwrap();
-        std::fs::create_dir(&self.place).unwrap();
+        self.folder.empty("disk");
         self.before.iter().for_each(|(path, content)| std::fs::write(path, content).unwrap());
         let record = self.folder.at("record");
         let _ = std::fs::remove_file(&record);

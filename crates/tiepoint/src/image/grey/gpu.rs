@@ -42,10 +42,7 @@ impl<T: GpuPixel> GpuFilter<T, T> {
 /// # Errors
 /// As [`GpuFilter::grey`].
 pub fn grey_on_device(image: &AnyGpuImage) -> Result<AnyGpuImage> {
-    fn of<T: GpuPixel>(image: &GpuImage<T>) -> Result<AnyGpuImage>
-    where
-        AnyGpuImage: From<GpuImage<T>>,
-    {
+    fn of<T: GpuPixel>(image: &GpuImage<T>) -> Result<AnyGpuImage> {
         match image.channels() {
             1 => Ok(image.clone().into()),
             channels => Ok(GpuFilter::<T, T>::grey(image.gpu(), channels)?.filter(image)?.into()),

@@ -183,10 +183,7 @@ fn collect<T: Sample>(
     decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
     plan: &Plan,
-) -> Result<Decoded, Fault>
-where
-    AnyImage: From<Image<T>>,
-{
+) -> Result<Decoded, Fault> {
     // The no-data value of an image with a palette is an index, so it is compared before the conversion to colours.
     let palette = matches!(plan.colour, Colour::Palette(_));
     let no_data = plan.no_data.filter(|_| !palette);
