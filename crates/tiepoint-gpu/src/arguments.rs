@@ -182,14 +182,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn new(bytes: usize) -> Self {
-        Self { words: vec![0; bytes.div_ceil(8)].into(), bytes }
-    }
-
     pub(crate) fn of<V: Value>(value: &V) -> Self {
-        let mut block = Self::new(size_of::<V>());
-        value.write(&mut crate::element::bytes_mut(&mut block.words)[..size_of::<V>()]);
-        block
+        let bytes = size_of::<V>();
+        let mut words: Box<[u64]> = vec![0; bytes.div_ceil(8)].into();
+        value.write(&mut crate::element::bytes_mut(&mut words)[..bytes]);
+        Self { words, bytes }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

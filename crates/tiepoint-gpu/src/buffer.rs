@@ -17,33 +17,40 @@ use std::sync::{Arc, Mutex};
 /// memory is asked for, not when it is freed, which may happen while a thread records a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<Free>,
+    free: Mutex<Free<Raw>>,
     lent: Mutex<Lent>,
 }
 
-#[derive(Debug, Default)]
-struct Free {
+/// Free pieces of memory `M`.
+#[derive(Debug)]
+pub(crate) struct Free<M> {
     /// By size, each with the number of its freeing, the oldest first.
-    pieces: BTreeMap<usize, VecDeque<(u64, Raw)>>,
-    bytes: usize,
+    pieces: BTreeMap<usize, VecDeque<(u64, M)>>,
+    pub(crate) bytes: usize,
     freed: u64,
 }
 
-impl Free {
-    fn push(&mut self, bytes: usize, memory: Raw) {
+impl<M> Default for Free<M> {
+    fn default() -> Self {
+        Self { pieces: BTreeMap::new(), bytes: 0, freed: 0 }
+    }
+}
+
+impl<M> Free<M> {
+    pub(crate) fn push(&mut self, bytes: usize, memory: M) {
         self.bytes += bytes;
         self.freed += 1;
         self.pieces.entry(bytes).or_default().push_back((self.freed, memory));
     }
 
-    fn pop(&mut self, bytes: usize) -> Option<Raw> {
+    pub(crate) fn pop(&mut self, bytes: usize) -> Option<M> {
         let (_, memory) = self.pieces.get_mut(&bytes)?.pop_back()?;
         self.bytes -= bytes;
         Some(memory)
     }
 
     /// Removes the memory that was freed first until at most `most` bytes are left.
-    fn excess(&mut self, most: usize) -> Vec<Raw> {
+    pub(crate) fn excess(&mut self, most: usize) -> Vec<M> {
         let mut excess = Vec::new();
         while self.bytes > most {
             let oldest =
@@ -207,13 +214,13 @@ impl Memory {
     fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
         let bytes = Self::rounded(bytes);
         let driver = gpu.driver();
-        gpu.pool().shrink(driver)?;
-        let raw = match gpu.pool().take(bytes, driver) {
+        gpu.shared.pool.shrink(driver)?;
+        let raw = match gpu.shared.pool.take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
                 // Memory that the pool keeps may be missing.
                 driver.finish()?;
-                gpu.pool().clear(driver);
+                gpu.shared.pool.clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
@@ -271,7 +278,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let (pool, shared) = (self.gpu.pool(), self.shared.load(Ordering::Relaxed));
+        let (pool, shared) = (&self.gpu.shared.pool, self.shared.load(Ordering::Relaxed));
         match self.owner.take() {
             None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
             None => {
@@ -280,7 +287,7 @@ impl Drop for Memory {
             }
             Some(owner) => {
                 // Work of this crate may still read it. On an error the device has failed, and no work is left.
-                if !self.gpu.queue().has_done(*self.last_read.get_mut()) {
+                if !self.gpu.shared.queue.has_done(*self.last_read.get_mut()) {
                     let _ = self.gpu.mark().and_then(|mark| self.gpu.wait(&mark));
                 }
                 if shared {
@@ -305,13 +312,17 @@ pub struct Buffer<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Element> Buffer<T> {
-    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let memory = Arc::new(Memory::new(gpu, bytes_of::<T>(len)?)?);
-        Ok(Self { memory, len, element: PhantomData })
+impl Gpu {
+    /// Memory for `len` numbers, whose values are undefined.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Ok(Buffer::over(Memory::new(self, bytes_of::<T>(len)?)?, len))
     }
+}
 
-    /// Numbers in memory of others.
+impl<T: Element> Buffer<T> {
     pub(crate) fn over(memory: Memory, len: usize) -> Self {
         Self { memory: Arc::new(memory), len, element: PhantomData }
     }
@@ -325,7 +336,7 @@ impl<T: Element> Buffer<T> {
         if self.memory.is_aligned_to(bytes) {
             return Ok(self.clone());
         }
-        let (copy, mut commands) = (Self::new(self.gpu(), self.len)?, Commands::new());
+        let (copy, mut commands) = (self.gpu().buffer(self.len)?, Commands::new());
         commands.copy((self, 0), (&copy, 0), self.len)?;
         self.gpu().run(&commands)?;
         Ok(copy)
@@ -382,7 +393,7 @@ impl<T: Element> Buffer<T> {
             true => Ok(()),
             false => {
                 let read = || self.gpu().driver().read(self.memory.raw, offset, bytes_mut(data));
-                self.gpu().queue().waiting(read)
+                self.gpu().shared.queue.waiting(read)
             }
         }
     }

@@ -73,7 +73,7 @@ impl Gpu {
                 T::NAME
             )));
         }
-        self.pool().settle(self.driver());
+        self.shared.pool.settle(self.driver());
         let raw = self.driver().foreign(address, bytes)?;
         Ok(Buffer::over(Memory::foreign(self, (raw, address), bytes, Keeper(Box::new(owner))), len))
     }
