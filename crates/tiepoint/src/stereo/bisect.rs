@@ -1,12 +1,12 @@
 //! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
-use super::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use super::aggregation::{AggregationInput, Workspace, aggregate};
 use super::cost::{CostSource, Learn};
 use super::gpu::GpuMatching;
 use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
 use super::pair::{Pair, Pictures};
 use super::winner_takes_all::gpu::WinnerOptions;
-use super::{Masks, StereoOptions, View, consistency_check, fill, median, speckle};
+use super::{Masks, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::bisect::{Stages, difference_of_images};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
@@ -89,15 +89,11 @@ pub(super) fn made_ready(
 
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu, out: &mut Stages) {
     let cost = options.cost.definition();
-    let are_colour = pictures.are_colour();
-    let compares = match (cost.known(1).is_some(), are_colour) {
-        (true, _) if cost.compares_colour() => [Compares::Colour; 2],
-        (true, _) => [Compares::Grey; 2],
-        (false, [true, true]) => [Compares::OwnGreen; 2],
-        (false, [false, false]) => [Compares::OwnGrey; 2],
-        // The grey of the colours is learnt.
-        (false, [true, false]) => [Compares::LearntGrey, Compares::OwnGrey],
-        (false, [false, true]) => [Compares::OwnGrey, Compares::LearntGrey],
+    let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
+    let compares = match cost.learnt_there(gpu, shapes, &|| Ok(pictures.are_colour())).unwrap() {
+        Some(learnt) => learnt.compares,
+        None if cost.compares_colour() => [Compares::Colour; 2],
+        None => [Compares::Grey; 2],
     };
     let views = made_ready(pictures, Masks::default(), compares, gpu);
     let compare = |view: View, found: &ViewStacks| {
@@ -125,16 +121,11 @@ fn selection(
     workspace: &mut Workspace,
     out: &mut Stages,
 ) -> Maps {
-    let image = || Image::<f32>::new(pair.size());
-    let (mut left, mut right, mut confidence) = (image(), image(), image());
-    let output = AggregationOutput {
-        disparity: Some(&mut left),
-        right: Some(&mut right),
-        confidence: Some(&mut confidence),
-        sums: None,
-    };
+    let mut expected = StereoResult::new(pair.size(), true, true);
     let input = AggregationInput::new(source, pair, options, options.penalties());
-    aggregate(&input, output, workspace, cpu).unwrap();
+    aggregate(&input, (&mut expected, None), workspace, cpu).unwrap();
+    let (left, right, confidence) =
+        (expected.disparity, expected.right.unwrap(), expected.confidence.unwrap());
     let cost = source.kernel();
     let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
     let rows = 0..pair.size().height;

@@ -314,7 +314,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
         if !active.is_empty() {
             let column = walk.column(at, &active);
             let costs = &mut costs[..active.len() * padded];
-            input.costs.column(pass.level, column, &mut rows[active.clone()], costs);
+            T::column(&input.costs, pass.level, column, &mut rows[active.clone()], costs);
             if input.disparities() < padded {
                 costs.chunks_exact_mut(padded).for_each(|c| c[input.disparities()..].fill(A::NONE));
             }

@@ -166,7 +166,8 @@ pub(in crate::stereo) struct GpuAggregation {
     vertical: Kernel<Vertical<'static>>,
     /// P2 by difference of grey.
     p2: Buffer<u32>,
-    table: Buffer<u8>,
+    /// What the cost looks up; it may be overwritten for another pair.
+    pub(in crate::stereo) table: Buffer<u8>,
     planes: usize,
     /// In place of checkpoints, for whole images.
     no_checkpoints: [Buffer<u32>; 2],
@@ -434,16 +435,6 @@ impl GpuAggregation {
             },
         )?;
         Ok(commands)
-    }
-
-    /// The table that the cost looks up; it may be overwritten for another pair.
-    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
-        &self.table
-    }
-
-    /// Replaces that table.
-    pub(in crate::stereo) fn look_up(&mut self, table: &Buffer<u8>) {
-        self.table = table.clone();
     }
 
     pub(in crate::stereo) fn layout(&self) -> &Layout {

@@ -1,6 +1,6 @@
 //! Aggregated sums and the selection from them against the formula.
 
-use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
+use super::{AggregationInput, Workspace, aggregate, reference};
 use crate::device::Cpu;
 use crate::device::tests::every_cpu;
 use crate::image::testing::assert_same;
@@ -8,7 +8,7 @@ use crate::image::{Image, Size};
 use crate::numeric::Random;
 use crate::stereo::cost::CostVolume;
 use crate::stereo::testing::{Noise, pair_of};
-use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, Subpixel};
+use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, StereoResult, Subpixel};
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,26 +61,17 @@ impl Case {
         let costs = self.noise.volume();
         let cost = CostVolume::of_integers(&costs, self.noise.greatest);
         let input = AggregationInput::new(&cost, &pair, &options, self.penalties);
-        let mut found = Found {
-            sums: vec![0; size.width * size.height * disparities],
-            disparity: Image::new(size),
-            right: Image::new(size),
-        };
-        let output = AggregationOutput {
-            disparity: Some(&mut found.disparity),
-            right: Some(&mut found.right),
-            confidence: None,
-            sums: Some(&mut found.sums),
-        };
-        aggregate(&input, output, &mut Workspace::default(), cpu)?;
-        Ok(found)
+        let mut sums = vec![0; size.width * size.height * disparities];
+        let mut maps = StereoResult::new(size, true, false);
+        aggregate(&input, (&mut maps, Some(&mut sums)), &mut Workspace::default(), cpu)?;
+        Ok(Found { sums, left: maps.disparity, right: maps.right.unwrap() })
     }
 }
 
 #[derive(Debug, PartialEq)]
 struct Found {
     sums: Vec<u16>,
-    disparity: Image<f32>,
+    left: Image<f32>,
     right: Image<f32>,
 }
 
@@ -112,7 +103,7 @@ fn check_selection(case: &Case, found: &Found, what: &str) {
     for y in 0..size.height {
         for x in 0..size.width {
             let best = (0..disparities).min_by_key(|&d| sum(x, y, d)).unwrap();
-            assert_eq!(found.disparity.row(y)[x], best as f32, "left {x}, {y}: {what}");
+            assert_eq!(found.left.row(y)[x], best as f32, "left {x}, {y}: {what}");
             let reach = (0..disparities).filter(|d| x + d < size.width);
             let best = reach.min_by_key(|&d| sum(x + d, y, d));
             let expected = best.map_or(INVALID, |d| d as f32);
@@ -136,7 +127,7 @@ fn groups_of_rows_change_nothing() {
                         let what = format!("{width}x{height}, {memory} bytes, {threads} threads, {case:?}");
                         let wrong = found.sums.iter().zip(&whole.sums).position(|(a, b)| a != b);
                         assert_eq!(wrong, None, "first wrong sum: {what}");
-                        assert_same(&found.disparity, &whole.disparity, &what);
+                        assert_same(&found.left, &whole.left, &what);
                         assert_same(&found.right, &whole.right, &what);
                         cut += 1;
                     }

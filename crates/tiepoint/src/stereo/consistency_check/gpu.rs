@@ -56,13 +56,9 @@ pub(in crate::stereo) fn check(
     let program = map.gpu().program(&source())?;
     let to = GpuStack::new(map.gpu(), map.size(), 1, map.count())?;
     let (across, groups) = covering(map.size(), map.count());
-    let sign = match view {
-        View::Left => 1.0,
-        View::Right => -1.0,
-    };
     commands.stage("check");
     let (from, other) = (map.buffer(), other.buffer());
-    let arguments = Check { to: to.laid(), from, other, sign, limit, across };
+    let arguments = Check { to: to.laid(), from, other, sign: view.sign(), limit, across };
     launch(commands, &program, groups, arguments)?;
     Ok(to)
 }

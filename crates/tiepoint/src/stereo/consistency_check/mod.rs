@@ -50,10 +50,7 @@ pub fn check(
         return Err(Error::option("max_difference", max_difference, "pixels, 0 or more"));
     }
     let _stage = cpu.stage("check");
-    let sign = match view {
-        View::Left => 1.0,
-        View::Right => -1.0,
-    };
+    let sign = view.sign();
     cpu.for_bands(map, BAND, |start, band| {
         for i in 0..band.size().height {
             let (row, other) = (band.row_mut(i), other.row(start + i));

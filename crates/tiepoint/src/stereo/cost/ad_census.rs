@@ -19,8 +19,7 @@
 
 use super::census::{census, hamming};
 use super::gpu::CostKernel;
-use super::{CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
-use crate::Result;
+use super::{CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Planes};
 use crate::device::Level;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::Pair;
@@ -55,18 +54,10 @@ impl CostDefinition for AdCensus {
     }
 
     fn known(&self, channels: usize) -> Option<Box<dyn CostSource>> {
-        Some(joined(channels))
-    }
-
-    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(joined(learn.pair.compared(View::Left).channels()))
-    }
-}
-
-fn joined(channels: usize) -> Box<dyn CostSource> {
-    match channels {
-        3 => Box::new(Joined::<3>),
-        _ => Box::new(Joined::<1>),
+        match channels {
+            3 => Some(Box::new(Joined::<3>)),
+            _ => Some(Box::new(Joined::<1>)),
+        }
     }
 }
 

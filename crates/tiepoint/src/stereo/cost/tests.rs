@@ -80,7 +80,7 @@ fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: 
                 let expected: Vec<u16> = (0..costs.disparities)
                     .map(|i| match right_column(costs, x, i) {
                         _ if hole(View::Left, x, y) => 0,
-                        other if hole(View::Right, other, y) => costs.greatest(),
+                        other if hole(View::Right, other, y) => costs.source.greatest(),
                         other => formula(x, other, y),
                     })
                     .collect();
@@ -98,7 +98,7 @@ fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
     costs.prepare(cpu.level(), y, padded, &mut row[0]);
     let mut at = |first| {
         let mut out = vec![T::default(); padded];
-        costs.column(cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
+        T::column(costs, cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
         out.truncate(costs.disparities);
         out
     };

@@ -13,8 +13,8 @@ mod projection;
 use super::gpu::{CostKernel, GpuCost};
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
 use crate::Result;
+use crate::device::Cpu;
 use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Level};
 use crate::image::Image;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::gpu::PictureShape;
@@ -115,14 +115,6 @@ impl CostTable {
 impl DescriptorCost for CostTable {
     fn greatest(&self) -> u16 {
         LIMIT.into()
-    }
-
-    fn planes(&self) -> usize {
-        1
-    }
-
-    fn describe(&self, _: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        out.copy_from_slice(pair.compared(view).row(y));
     }
 
     #[inline(always)]
