@@ -76,7 +76,7 @@ struct Lent {
     /// Freed since the last event.
     fresh: Vec<Loan>,
     /// Freed before an event, the oldest first.
-    marked: VecDeque<(Arc<dyn DriverMark>, Vec<Loan>)>,
+    marked: VecDeque<(Arc<DriverMark>, Vec<Loan>)>,
 }
 
 impl Lent {
@@ -97,7 +97,7 @@ impl Lent {
     /// Removes and returns what no work of other libraries can read any more. An event that the driver fails to query
     /// counts as not reached.
     fn settled(&mut self, driver: &dyn Driver) -> Vec<Loan> {
-        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
+        let is_done = |(mark, _): &(Arc<DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
         let mut settled = Vec::new();
         while self.marked.front().is_some_and(is_done) {
             settled.extend(self.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
@@ -444,7 +444,7 @@ mod tests {
     /// A buffer of ours, treated as memory of another program at this address.
     fn foreign(of: &Buffer<u8>, address: u64) -> Buffer<u8> {
         let (gpu, raw) = (of.gpu(), of.memory.raw);
-        Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Keeper(Box::new(of.clone()))), of.len())
+        Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Box::new(of.clone())), of.len())
     }
 
     #[test]

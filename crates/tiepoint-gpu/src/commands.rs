@@ -25,7 +25,7 @@ pub(crate) struct Rows {
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Launch {
-        kernel: Arc<dyn DriverKernel>,
+        kernel: Arc<DriverKernel>,
         groups: [u32; 3],
         group: [u32; 2],
         arguments: Vec<Argument>,

@@ -198,7 +198,7 @@ impl Cuda {
         }
     }
 
-    fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<dyn DriverMark>> {
+    fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<DriverMark>> {
         let mark = CudaMark::new(&self.stream, 0)?;
         // SAFETY: the event is recorded in the context where it was made.
         unsafe { call!(cuEventRecord(mark.handle, stream)) }?;
@@ -436,7 +436,7 @@ impl Driver for Cuda {
         self.finish()
     }
 
-    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&DriverMark]) -> Result<Arc<DriverMark>> {
         self.stream.enter()?;
         let stream = self.stream.sides[side as usize];
         for mark in after {
@@ -456,7 +456,7 @@ impl Driver for Cuda {
         self.mark_in(stream)
     }
 
-    fn hold(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn hold(&self, mark: &DriverMark) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuStreamWaitEvent(self.stream.stream, event(mark)?, 0)) }
@@ -467,18 +467,18 @@ impl Driver for Cuda {
         self.enqueue_into(self.stream.stream, self.stream.second, command)
     }
 
-    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark(&self) -> Result<Arc<DriverMark>> {
         self.stream.enter()?;
         self.mark_in(self.stream.stream)
     }
 
-    fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn wait(&self, mark: &DriverMark) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuEventSynchronize(event(mark)?)) }
     }
 
-    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
+    fn seconds_between(&self, start: &DriverMark, end: &DriverMark) -> Result<f64> {
         let mut milliseconds = 0.0_f32;
         // SAFETY: both events were recorded; writes one number.
         unsafe { call!(cuEventElapsedTime_v2(&raw mut milliseconds, event(start)?, event(end)?)) }?;
@@ -508,7 +508,7 @@ impl Driver for Cuda {
         [stream, second].into_iter().chain(sides).try_for_each(|s| unsafe { call!(cuStreamSynchronize(s)) })
     }
 
-    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
+    fn is_done(&self, mark: &DriverMark) -> Result<bool> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         match unsafe { sys::cuEventQuery(event(mark)?) } {
@@ -517,7 +517,7 @@ impl Driver for Cuda {
         }
     }
 
-    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark_everything(&self) -> Result<Arc<DriverMark>> {
         foreign::mark_everything(&self.stream)
     }
 
@@ -583,7 +583,7 @@ struct CudaProgram {
 }
 
 impl DriverProgram for CudaProgram {
-    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<DriverKernel>> {
         self.module.stream.enter()?;
         let title = CString::new(name).map_err(|_| Error::Usage(format!("no kernel is named {name:?}")))?;
         let (mut function, mut most) = (ptr::null_mut(), 0);
@@ -601,7 +601,6 @@ impl DriverProgram for CudaProgram {
     }
 }
 
-#[derive(Debug)]
 struct CudaKernel {
     name: String,
     function: sys::CUfunction,
@@ -613,8 +612,6 @@ unsafe impl Send for CudaKernel {}
 // SAFETY: as above.
 unsafe impl Sync for CudaKernel {}
 
-impl DriverKernel for CudaKernel {}
-
 impl CudaMark {
     /// An event of the current context.
     fn new(stream: &Arc<Stream>, flags: u32) -> Result<Self> {
@@ -625,9 +622,7 @@ impl CudaMark {
     }
 }
 
-impl DriverMark for CudaMark {}
-
-fn event(mark: &dyn DriverMark) -> Result<sys::CUevent> {
+fn event(mark: &DriverMark) -> Result<sys::CUevent> {
     own::<CudaMark>(mark).map(|mark| mark.handle)
 }
 

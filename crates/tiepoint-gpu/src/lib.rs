@@ -122,7 +122,7 @@ pub fn lock<T: ?Sized>(data: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A point in a device's queue.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    mark: Arc<dyn DriverMark>,
+    mark: Arc<DriverMark>,
     device: DeviceId,
 }
 
@@ -490,7 +490,7 @@ impl Gpu {
         if !self.is_profiled() {
             return self.enqueue_all(&commands.list);
         }
-        let mut marks: Vec<(&'static str, Arc<dyn DriverMark>)> = Vec::new();
+        let mut marks: Vec<(&'static str, Arc<DriverMark>)> = Vec::new();
         let mut stages = commands.stages.iter().peekable();
         marks.push(("other", self.driver().mark()?));
         for (at, command) in commands.list.iter().enumerate() {

@@ -76,20 +76,13 @@ impl Program {
 }
 
 /// A kernel with arguments of type `A`, and the size of its work groups.
+#[derive(Clone)]
 pub struct Kernel<A> {
-    pub(crate) kernel: Arc<dyn DriverKernel>,
+    pub(crate) kernel: Arc<DriverKernel>,
     pub(crate) device: DeviceId,
     name: &'static str,
     group: [u32; 2],
     arguments: PhantomData<fn(A)>,
-}
-
-impl<A> Clone for Kernel<A> {
-    fn clone(&self) -> Self {
-        let Self { kernel, device, name, group, arguments } = self;
-        let (kernel, device) = (kernel.clone(), device.clone());
-        Self { kernel, device, name, group: *group, arguments: *arguments }
-    }
 }
 
 impl<A> fmt::Debug for Kernel<A> {
