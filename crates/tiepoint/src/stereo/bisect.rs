@@ -5,6 +5,7 @@ use super::cost::{CostSource, Learn};
 use super::gpu::GpuMatching;
 use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
 use super::pair::{Pair, Pictures};
+use super::testing::after;
 use super::winner_takes_all::gpu::WinnerOptions;
 use super::{Masks, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::bisect::{Stages, difference_of_images};
@@ -164,8 +165,8 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
     let found = run(&|commands| {
         consistency_check::gpu::check(commands, &upload(&maps.left), &other, View::Left, limit).unwrap()
     });
-    let mut checked = maps.left.clone();
-    consistency_check::check(checked.view_mut(), maps.right.view(), View::Left, limit, cpu).unwrap();
+    let checked =
+        after(&maps.left, |map| consistency_check::check(map, maps.right.view(), View::Left, limit, cpu));
     out.compare_images("consistency check", &found, &checked);
 
     let found = run(&|commands| {
@@ -173,7 +174,7 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         speckle::gpu::speckle(commands, &map, &options.speckle()).unwrap();
         map
     });
-    speckle::speckle(checked.view_mut(), &options.speckle(), cpu).unwrap();
+    let checked = after(&checked, |map| speckle::speckle(map, &options.speckle(), cpu));
     out.compare_images("speckle", &found, &checked);
 
     let (last, checked) = smooth(&checked, options.median);
@@ -184,7 +185,6 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         let hidden = consistency_check::gpu::occluded(commands, &other).unwrap();
         fill::gpu::fill(commands, &upload(&checked), Some(&hidden)).unwrap()
     });
-    let mut filled = checked;
-    fill::fill(filled.view_mut(), Some(occluded.view()), cpu).unwrap();
+    let filled = after(&checked, |map| fill::fill(map, Some(occluded.view()), cpu));
     out.compare_images("fill", &found, &filled);
 }

@@ -2,12 +2,13 @@
 
 use super::pair::{Pair, Pictures};
 use super::{INVALID, Masks};
+use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, all};
 pub(super) use crate::device::tests::cpus;
 use crate::image::gpu::GpuStack;
 use crate::image::testing::assert_same;
-use crate::image::{Image, Size};
+use crate::image::{Image, ImageViewMut, Size};
 use crate::numeric::Random;
 
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
@@ -32,6 +33,13 @@ pub(super) fn maps() -> Vec<Image<f32>> {
         }
     }
     maps
+}
+
+/// A map after a stage that changes it in place.
+pub(super) fn after(map: &Image<f32>, stage: impl FnOnce(ImageViewMut<'_, f32>) -> Result<()>) -> Image<f32> {
+    let mut out = map.clone();
+    stage(out.view_mut()).unwrap();
+    out
 }
 
 /// Asserts that a stage gives the CPU's bits on every device, for every map of [`maps`] twice in a stack.

@@ -66,7 +66,8 @@ mod tests {
     fn is_its_formula() {
         check_formula(
             "absolute difference",
-            |_| AbsoluteDifference,
+            1,
+            |_, _| AbsoluteDifference,
             |_, pair, x, other, y| {
                 let [left, right] =
                     [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.bytes(v).row(y)[x]);

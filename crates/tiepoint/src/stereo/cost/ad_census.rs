@@ -127,7 +127,7 @@ mod tests {
     use super::super::census::tests::distance;
     use super::*;
     use crate::device::Cpu;
-    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::stereo::cost::tests::check_formula;
     use crate::stereo::pair::Pictures;
 
     /// The cost of two pixels by its formula.
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn is_its_formula() {
-        check_formula("grey", |_| Joined::<1>, |_, pair, x, other, y| formula(pair, x, other, y));
+        check_formula("grey", 1, |_, _| Joined::<1>, |_, pair, x, other, y| formula(pair, x, other, y));
         let learn = |pictures: &Pictures<'_>, pair: &mut Pair| {
             let colours = AdCensus.compared(pictures, pair, &Cpu::sequential()).unwrap();
             pair.compare(colours.expect("noise in three channels has colour"));
             Joined::<3>
         };
-        check_formula_of("colour", 3, learn, |_, pair, x, other, y| formula(pair, x, other, y));
+        check_formula("colour", 3, learn, |_, pair, x, other, y| formula(pair, x, other, y));
     }
 }

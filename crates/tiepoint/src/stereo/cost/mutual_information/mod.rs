@@ -171,14 +171,15 @@ mod tests {
     use crate::image::Image;
     use crate::stereo::View;
     use crate::stereo::cost::tests::check_formula;
+    use crate::stereo::pair::{Pair, Pictures};
 
     #[test]
     fn is_its_table() {
-        let learnt = |pair: &_| {
-            let zero = Image::new(crate::stereo::pair::Pair::size(pair));
+        let learnt = |_: &Pictures<'_>, pair: &mut Pair| {
+            let zero = Image::new(pair.size());
             learn::from_disparities(pair, (&zero, 1), &Cpu::sequential())
         };
-        check_formula("mutual information", learnt, |table: &CostTable, pair, x, other, y| {
+        check_formula("mutual information", 1, learnt, |table: &CostTable, pair, x, other, y| {
             let [left, right] =
                 [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.compared(v).row(y)[x]);
             u16::from(table.row(left)[usize::from(right)])
