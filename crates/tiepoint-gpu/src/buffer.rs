@@ -126,18 +126,11 @@ enum Loan {
 
 impl Pool {
     fn take(&self, bytes: usize, driver: &dyn Driver) -> Option<Raw> {
-        self.pop(bytes).or_else(|| {
+        let kept = lock(&self.free).pop(bytes);
+        kept.or_else(|| {
             self.settle(driver);
-            self.pop(bytes)
+            lock(&self.free).pop(bytes)
         })
-    }
-
-    fn pop(&self, bytes: usize) -> Option<Raw> {
-        lock(&self.free).pop(bytes)
-    }
-
-    fn keep(&self, bytes: usize, memory: Raw) {
-        lock(&self.free).push(bytes, memory);
     }
 
     pub(crate) fn kept(&self) -> u64 {
@@ -155,10 +148,6 @@ impl Pool {
         Ok(())
     }
 
-    fn lend(&self, loan: Loan) {
-        lock(&self.lent).fresh.push(loan);
-    }
-
     /// Takes back lent memory that no work of other libraries can read any more.
     pub(crate) fn settle(&self, driver: &dyn Driver) {
         let mut lent = lock(&self.lent);
@@ -170,7 +159,7 @@ impl Pool {
         drop(lent);
         for loan in settled {
             match loan {
-                Loan::Ours(raw, bytes) => self.keep(bytes, raw),
+                Loan::Ours(raw, bytes) => lock(&self.free).push(bytes, raw),
                 Loan::Theirs(owner) => drop(owner),
             }
         }
@@ -280,9 +269,9 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let (pool, shared) = (&self.gpu.shared.pool, self.shared.load(Ordering::Relaxed));
         match self.owner.take() {
-            None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
+            None if shared => lock(&pool.lent).fresh.push(Loan::Ours(self.raw, self.bytes)),
             None => {
-                pool.keep(self.bytes, self.raw);
+                lock(&pool.free).push(self.bytes, self.raw);
                 self.gpu.shared.idle.freed(&self.gpu.shared);
             }
             Some(owner) => {
@@ -291,7 +280,7 @@ impl Drop for Memory {
                     let _ = self.gpu.mark().and_then(|mark| self.gpu.wait(&mark));
                 }
                 if shared {
-                    pool.lend(Loan::Theirs(owner));
+                    lock(&pool.lent).fresh.push(Loan::Theirs(owner));
                 }
             }
         }

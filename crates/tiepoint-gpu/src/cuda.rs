@@ -167,37 +167,6 @@ impl Cuda {
         format!("sm_{}", self.info.capability)
     }
 
-    fn launch(
-        &self,
-        kernel: &CudaKernel,
-        groups: [u32; 3],
-        group: [u32; 2],
-        arguments: &[Argument],
-        stream: sys::CUstream,
-    ) -> Result<()> {
-        let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
-        // SAFETY: as many pointers as the kernel has parameters, each to one of its size that lives during the call and
-        // is only read.
-        unsafe {
-            check(
-                &format!("launching {}", kernel.name),
-                sys::cuLaunchKernel(
-                    kernel.function,
-                    groups[0],
-                    groups[1],
-                    groups[2],
-                    group[0],
-                    group[1],
-                    1,
-                    0,
-                    stream,
-                    pointers.as_mut_ptr(),
-                    ptr::null_mut(),
-                ),
-            )
-        }
-    }
-
     fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<DriverMark>> {
         let mark = CudaMark::new(&self.stream, 0)?;
         // SAFETY: the event is recorded in the context where it was made.
@@ -207,12 +176,27 @@ impl Cuda {
 
     /// Puts a command into `stream`; of [`Command::Together`] one list goes into `second`.
     fn enqueue_into(&self, stream: sys::CUstream, second: sys::CUstream, command: &Command) -> Result<()> {
-        // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
+        // SAFETY: ranges were checked when the commands were made, which keep all memory alive. A kernel gets as many
+        // pointers as it has parameters, each to one of its size that lives during the call and is only read.
         unsafe {
             match command {
                 Command::Launch { kernel, groups, group, arguments } => {
                     let kernel = own::<CudaKernel>(kernel.as_ref())?;
-                    self.launch(kernel, *groups, *group, arguments, stream)
+                    let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
+                    let launched = sys::cuLaunchKernel(
+                        kernel.function,
+                        groups[0],
+                        groups[1],
+                        groups[2],
+                        group[0],
+                        group[1],
+                        1,
+                        0,
+                        stream,
+                        pointers.as_mut_ptr(),
+                        ptr::null_mut(),
+                    );
+                    check(&format!("launching {}", kernel.name), launched)
                 }
                 Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
                 Command::Copy { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoDAsync_v2(

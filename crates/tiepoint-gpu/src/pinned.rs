@@ -26,10 +26,6 @@ impl PinnedPool {
     /// Smaller memory is not kept.
     const LEAST: usize = 1 << 20;
 
-    fn take(&self, bytes: usize) -> Option<*mut u8> {
-        lock(&self.free).pop(bytes).map(|PinnedStart(start)| start)
-    }
-
     /// Keeps memory that no transfer uses any more; returns false if there is too much.
     fn keep(&self, bytes: usize, start: *mut u8) -> bool {
         let mut free = lock(&self.free);
@@ -71,8 +67,9 @@ unsafe impl Sync for PinnedMemory {}
 impl PinnedMemory {
     fn new(gpu: &Gpu, len: usize) -> Result<Self> {
         let len = if len < PinnedPool::LEAST { len.max(1) } else { Memory::rounded(len) };
-        let start = match gpu.shared.pinned.take(len) {
-            Some(start) => start,
+        let kept = lock(&gpu.shared.pinned.free).pop(len);
+        let start = match kept {
+            Some(PinnedStart(start)) => start,
             None => Self::zeroed(gpu, len)?,
         };
         Ok(Self { gpu: gpu.clone(), start, len })
