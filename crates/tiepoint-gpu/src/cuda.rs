@@ -105,10 +105,8 @@ impl Drop for Stream {
         let _ = self.enter();
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
-            let _ = sys::cuStreamDestroy_v2(self.stream);
-            let _ = sys::cuStreamDestroy_v2(self.second);
-            for side in self.sides {
-                let _ = sys::cuStreamDestroy_v2(side);
+            for stream in [self.stream, self.second].into_iter().chain(self.sides) {
+                let _ = sys::cuStreamDestroy_v2(stream);
             }
             let _ = sys::cuEventDestroy_v2(*self.order.get_mut().unwrap_or_else(PoisonError::into_inner));
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
@@ -394,29 +392,17 @@ impl Driver for Cuda {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
         self.stream.enter()?;
+        let (to, stream) = (to.0 + offset as u64, self.stream.stream);
         // SAFETY: the caller checked the range. Pageable memory is copied before the call returns.
-        unsafe {
-            call!(cuMemcpyHtoDAsync_v2(
-                to.0 + offset as u64,
-                from.as_ptr().cast(),
-                from.len(),
-                self.stream.stream
-            ))?;
-        }
+        unsafe { call!(cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), stream)) }?;
         self.finish()
     }
 
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()> {
         self.stream.enter()?;
+        let (from, stream) = (from.0 + offset as u64, self.stream.stream);
         // SAFETY: the caller checked the range; `to` is written when the stream has finished.
-        unsafe {
-            call!(cuMemcpyDtoHAsync_v2(
-                to.as_mut_ptr().cast(),
-                from.0 + offset as u64,
-                to.len(),
-                self.stream.stream
-            ))?;
-        }
+        unsafe { call!(cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), stream)) }?;
         self.finish()
     }
 
