@@ -14,12 +14,6 @@ use crate::device::gpu::{Commands, Gpu};
 use crate::image::gpu::{AnyGpuImage, GpuStack};
 use crate::image::{AnyImage, Image, Size};
 
-/// The maps of the CPU, between the stages of refinement.
-struct Maps {
-    left: Image<f32>,
-    right: Image<f32>,
-}
-
 /// Compares all stages; the options ask for the right view, for confidence and for filling.
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
     let [left, right] = images;
@@ -33,8 +27,8 @@ pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu,
     making_ready(&pictures, &pair, options, gpu, &mut out);
     let mut workspace = Workspace::default();
     let source = &*learning(&mut pair, &pictures, options, (gpu, cpu), &mut workspace, &mut out);
-    let mut maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
-    refinement(&mut maps, options, (gpu, cpu), &mut out);
+    let maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
+    refinement(maps, options, (gpu, cpu), &mut out);
     out
 }
 
@@ -114,14 +108,14 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     out.push("grey, right", compare(View::Right, &views[1]));
 }
 
-/// Aggregation and winner takes all, which leave nothing else that could be compared.
+/// Aggregation and winner takes all, which leave nothing else that could be compared; the maps of the CPU.
 fn selection(
     (pair, source): (&Pair, &dyn CostSource),
     options: &StereoOptions,
     (gpu, cpu): (&Gpu, &Cpu),
     workspace: &mut Workspace,
     out: &mut Stages,
-) -> Maps {
+) -> [Image<f32>; 2] {
     let mut expected = StereoResult::new(pair.size(), true, true);
     let input = AggregationInput::new(source, pair, options, options.penalties());
     aggregate(&input, (&mut expected, None), workspace, cpu).unwrap();
@@ -140,10 +134,10 @@ fn selection(
     out.compare_images("aggregation and selection, left", &got(&maps.disparity), &left);
     out.compare_images("aggregation and selection, right", &got(&maps.right.unwrap()), &right);
     out.compare_images("confidence", &got(&maps.confidence.unwrap()), &confidence);
-    Maps { left, right }
+    [left, right]
 }
 
-fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu), out: &mut Stages) {
+fn refinement(maps: [Image<f32>; 2], options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu), out: &mut Stages) {
     let upload = |map: &Image<f32>| GpuStack::upload(gpu, &[map.view()]).unwrap();
     let run = |work: &dyn Fn(&mut Commands) -> GpuStack<f32>| {
         let mut commands = Commands::new();
@@ -156,17 +150,14 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         let expected = median::median(map.view(), side, cpu).unwrap();
         (difference_of_images(&found, &expected), expected)
     };
-    let (first, left) = smooth(&maps.left, 3);
-    let (second, right) = smooth(&maps.right, 3);
+    let [(first, left), (second, right)] = maps.map(|map| smooth(&map, 3));
     out.push("median of 3×3", first.or(second));
-    *maps = Maps { left, right };
 
-    let (limit, other) = (options.max_difference, upload(&maps.right));
+    let (limit, other) = (options.max_difference, upload(&right));
     let found = run(&|commands| {
-        consistency_check::gpu::check(commands, &upload(&maps.left), &other, View::Left, limit).unwrap()
+        consistency_check::gpu::check(commands, &upload(&left), &other, View::Left, limit).unwrap()
     });
-    let checked =
-        after(&maps.left, |map| consistency_check::check(map, maps.right.view(), View::Left, limit, cpu));
+    let checked = after(&left, |map| consistency_check::check(map, right.view(), View::Left, limit, cpu));
     out.compare_images("consistency check", &found, &checked);
 
     let found = run(&|commands| {
@@ -180,7 +171,7 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
     let (last, checked) = smooth(&checked, options.median);
     out.push("last median", last);
 
-    let occluded = consistency_check::occluded(maps.right.view(), cpu).unwrap();
+    let occluded = consistency_check::occluded(right.view(), cpu).unwrap();
     let found = run(&|commands| {
         let hidden = consistency_check::gpu::occluded(commands, &other).unwrap();
         fill::gpu::fill(commands, &upload(&checked), Some(&hidden)).unwrap()

@@ -1,4 +1,4 @@
-//! Disparity maps, pairs, costs and devices for the tests of single stages.
+//! Disparity maps, pairs and devices for the tests of single stages.
 
 use super::pair::{Pair, Pictures};
 use super::{INVALID, Masks};
@@ -69,28 +69,4 @@ pub(super) fn gpu_maps(
 pub(super) fn pair_of([left, right]: [&Image<u8>; 2]) -> Pair {
     let pictures = Pictures::new(left.into(), right.into()).unwrap();
     Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap()
-}
-
-/// Costs without any structure.
-pub(super) struct Noise {
-    pub(super) size: Size,
-    pub(super) disparities: usize,
-    pub(super) greatest: u16,
-    pub(super) seed: u64,
-}
-
-impl Noise {
-    pub(super) fn at(&self, x: usize, y: usize, d: usize) -> u16 {
-        let place = (y * self.size.width + x) * self.disparities + d;
-        let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
-    }
-
-    /// All of them.
-    pub(super) fn volume(&self) -> Image<u16> {
-        let Size { width, height } = self.size;
-        let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-        let costs = places.flat_map(|(x, y)| (0..self.disparities).map(move |d| self.at(x, y, d)));
-        Image::from_vec(costs.collect(), self.size, self.disparities).unwrap()
-    }
 }

@@ -95,16 +95,11 @@ impl Walk {
         first..(t / self.skew + 1).min(self.rows)
     }
 
-    /// The column of row r at step t, in the order of the pass.
-    #[inline(always)]
-    fn u(self, t: usize, r: usize) -> usize {
-        t - self.skew * r
-    }
-
     /// The column of row r at step t, in the image.
     #[inline(always)]
     fn x(self, t: usize, r: usize) -> usize {
-        if self.backward { self.width - 1 - self.u(t, r) } else { self.u(t, r) }
+        let u = t - self.skew * r;
+        if self.backward { self.width - 1 - u } else { u }
     }
 
     fn column(self, t: usize, active: &Range<usize>) -> Column {
