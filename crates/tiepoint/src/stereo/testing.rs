@@ -11,6 +11,10 @@ use crate::image::testing::assert_same;
 use crate::image::{Image, ImageViewMut, Size};
 use crate::numeric::Random;
 
+/// Sizes around those of vectors and bands.
+pub(super) const SIZES: [(usize, usize); 9] =
+    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
+
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
 /// NaN, −∞ or −0.
 pub(super) fn maps() -> Vec<Image<f32>> {

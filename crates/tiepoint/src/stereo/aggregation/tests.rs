@@ -7,7 +7,7 @@ use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
 use crate::stereo::cost::CostVolume;
-use crate::stereo::testing::pair_of;
+use crate::stereo::testing::{SIZES, pair_of};
 use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, StereoResult, Subpixel};
 
 impl std::fmt::Debug for Case {
@@ -64,9 +64,6 @@ impl Case {
         Ok((sums, maps))
     }
 }
-
-const SIZES: [(usize, usize); 9] =
-    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
 
 #[test]
 fn sums_are_the_formula_s() {

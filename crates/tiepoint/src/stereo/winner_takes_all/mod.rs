@@ -20,7 +20,6 @@ use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
-#[derive(Default)]
 pub(super) struct OutputRow<'a> {
     pub(super) disparity: &'a mut [f32],
     pub(super) right: Option<&'a mut [f32]>,
