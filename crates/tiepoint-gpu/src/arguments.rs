@@ -182,14 +182,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn new(bytes: usize) -> Self {
-        Self { words: vec![0; bytes.div_ceil(8)].into(), bytes }
-    }
-
     pub(crate) fn of<V: Value>(value: &V) -> Self {
-        let mut block = Self::new(size_of::<V>());
-        value.write(&mut crate::element::bytes_mut(&mut block.words)[..size_of::<V>()]);
-        block
+        let bytes = size_of::<V>();
+        let mut words: Box<[u64]> = vec![0; bytes.div_ceil(8)].into();
+        value.write(&mut crate::element::bytes_mut(&mut words)[..bytes]);
+        Self { words, bytes }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -213,29 +210,23 @@ impl Bound {
         alignment: usize,
     ) -> Result<()> {
         let kernel = self.kernel;
+        let refused = |why: String| Err(Error::Usage(format!("kernel {kernel}: `{name}` {why}")));
         if !(0..=buffer.len() as i128).contains(&extent) {
-            return Err(Error::Usage(format!(
-                "kernel {kernel}: `{name}` holds {} numbers, {extent} are needed",
-                buffer.len()
-            )));
+            return refused(format!("holds {} numbers, {extent} are needed", buffer.len()));
         }
         let memory = &buffer.memory;
         if !memory.is_aligned_to(alignment) {
-            return Err(Error::Usage(format!(
-                "kernel {kernel}: `{name}` is memory of another program that does not begin at a multiple of {alignment} bytes: \
-                 expected a copy that does"
-            )));
+            return refused(format!(
+                "is memory of another program that does not begin at a multiple of {alignment} bytes: expected a copy \
+                 that does"
+            ));
         }
         if access != Access::Read && memory.is_foreign() {
-            return Err(Error::Usage(format!(
-                "kernel {kernel}: `{name}` is written, and is memory of other programs, which is only read"
-            )));
+            return refused("is written, and is memory of other programs, which is only read".into());
         }
         let clashes = |other: Access| access != Access::Read || other != Access::Read;
         if self.buffers.iter().any(|(m, other)| Arc::ptr_eq(m, memory) && clashes(*other)) {
-            return Err(Error::Usage(format!(
-                "kernel {kernel}: `{name}` is written and is another argument, too"
-            )));
+            return refused("is written and is another argument, too".into());
         }
         self.buffers.push((memory.clone(), access));
         Ok(())

@@ -17,33 +17,40 @@ use std::sync::{Arc, Mutex};
 /// memory is asked for, not when it is freed, which may happen while a thread records a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<Free>,
+    free: Mutex<Free<Raw>>,
     lent: Mutex<Lent>,
 }
 
-#[derive(Debug, Default)]
-struct Free {
+/// Free pieces of memory `M`.
+#[derive(Debug)]
+pub(crate) struct Free<M> {
     /// By size, each with the number of its freeing, the oldest first.
-    pieces: BTreeMap<usize, VecDeque<(u64, Raw)>>,
-    bytes: usize,
+    pieces: BTreeMap<usize, VecDeque<(u64, M)>>,
+    pub(crate) bytes: usize,
     freed: u64,
 }
 
-impl Free {
-    fn push(&mut self, bytes: usize, memory: Raw) {
+impl<M> Default for Free<M> {
+    fn default() -> Self {
+        Self { pieces: BTreeMap::new(), bytes: 0, freed: 0 }
+    }
+}
+
+impl<M> Free<M> {
+    pub(crate) fn push(&mut self, bytes: usize, memory: M) {
         self.bytes += bytes;
         self.freed += 1;
         self.pieces.entry(bytes).or_default().push_back((self.freed, memory));
     }
 
-    fn pop(&mut self, bytes: usize) -> Option<Raw> {
+    pub(crate) fn pop(&mut self, bytes: usize) -> Option<M> {
         let (_, memory) = self.pieces.get_mut(&bytes)?.pop_back()?;
         self.bytes -= bytes;
         Some(memory)
     }
 
     /// Removes the memory that was freed first until at most `most` bytes are left.
-    fn excess(&mut self, most: usize) -> Vec<Raw> {
+    pub(crate) fn excess(&mut self, most: usize) -> Vec<M> {
         let mut excess = Vec::new();
         while self.bytes > most {
             let oldest =
@@ -69,7 +76,7 @@ struct Lent {
     /// Freed since the last event.
     fresh: Vec<Loan>,
     /// Freed before an event, the oldest first.
-    marked: VecDeque<(Arc<dyn DriverMark>, Vec<Loan>)>,
+    marked: VecDeque<(Arc<DriverMark>, Vec<Loan>)>,
 }
 
 impl Lent {
@@ -90,7 +97,7 @@ impl Lent {
     /// Removes and returns what no work of other libraries can read any more. An event that the driver fails to query
     /// counts as not reached.
     fn settled(&mut self, driver: &dyn Driver) -> Vec<Loan> {
-        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
+        let is_done = |(mark, _): &(Arc<DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
         let mut settled = Vec::new();
         while self.marked.front().is_some_and(is_done) {
             settled.extend(self.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
@@ -119,18 +126,11 @@ enum Loan {
 
 impl Pool {
     fn take(&self, bytes: usize, driver: &dyn Driver) -> Option<Raw> {
-        self.pop(bytes).or_else(|| {
+        let kept = lock(&self.free).pop(bytes);
+        kept.or_else(|| {
             self.settle(driver);
-            self.pop(bytes)
+            lock(&self.free).pop(bytes)
         })
-    }
-
-    fn pop(&self, bytes: usize) -> Option<Raw> {
-        lock(&self.free).pop(bytes)
-    }
-
-    fn keep(&self, bytes: usize, memory: Raw) {
-        lock(&self.free).push(bytes, memory);
     }
 
     pub(crate) fn kept(&self) -> u64 {
@@ -148,10 +148,6 @@ impl Pool {
         Ok(())
     }
 
-    fn lend(&self, loan: Loan) {
-        lock(&self.lent).fresh.push(loan);
-    }
-
     /// Takes back lent memory that no work of other libraries can read any more.
     pub(crate) fn settle(&self, driver: &dyn Driver) {
         let mut lent = lock(&self.lent);
@@ -163,7 +159,7 @@ impl Pool {
         drop(lent);
         for loan in settled {
             match loan {
-                Loan::Ours(raw, bytes) => self.keep(bytes, raw),
+                Loan::Ours(raw, bytes) => lock(&self.free).push(bytes, raw),
                 Loan::Theirs(owner) => drop(owner),
             }
         }
@@ -207,13 +203,13 @@ impl Memory {
     fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
         let bytes = Self::rounded(bytes);
         let driver = gpu.driver();
-        gpu.pool().shrink(driver)?;
-        let raw = match gpu.pool().take(bytes, driver) {
+        gpu.shared.pool.shrink(driver)?;
+        let raw = match gpu.shared.pool.take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
                 // Memory that the pool keeps may be missing.
                 driver.finish()?;
-                gpu.pool().clear(driver);
+                gpu.shared.pool.clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
@@ -271,20 +267,20 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let (pool, shared) = (self.gpu.pool(), self.shared.load(Ordering::Relaxed));
+        let (pool, shared) = (&self.gpu.shared.pool, self.shared.load(Ordering::Relaxed));
         match self.owner.take() {
-            None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
+            None if shared => lock(&pool.lent).fresh.push(Loan::Ours(self.raw, self.bytes)),
             None => {
-                pool.keep(self.bytes, self.raw);
+                lock(&pool.free).push(self.bytes, self.raw);
                 self.gpu.shared.idle.freed(&self.gpu.shared);
             }
             Some(owner) => {
                 // Work of this crate may still read it. On an error the device has failed, and no work is left.
-                if !self.gpu.queue().has_done(*self.last_read.get_mut()) {
+                if !self.gpu.shared.queue.has_done(*self.last_read.get_mut()) {
                     let _ = self.gpu.mark().and_then(|mark| self.gpu.wait(&mark));
                 }
                 if shared {
-                    pool.lend(Loan::Theirs(owner));
+                    lock(&pool.lent).fresh.push(Loan::Theirs(owner));
                 }
             }
         }
@@ -305,13 +301,17 @@ pub struct Buffer<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Element> Buffer<T> {
-    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let memory = Arc::new(Memory::new(gpu, bytes_of::<T>(len)?)?);
-        Ok(Self { memory, len, element: PhantomData })
+impl Gpu {
+    /// Memory for `len` numbers, whose values are undefined.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Ok(Buffer::over(Memory::new(self, bytes_of::<T>(len)?)?, len))
     }
+}
 
-    /// Numbers in memory of others.
+impl<T: Element> Buffer<T> {
     pub(crate) fn over(memory: Memory, len: usize) -> Self {
         Self { memory: Arc::new(memory), len, element: PhantomData }
     }
@@ -325,7 +325,7 @@ impl<T: Element> Buffer<T> {
         if self.memory.is_aligned_to(bytes) {
             return Ok(self.clone());
         }
-        let (copy, mut commands) = (Self::new(self.gpu(), self.len)?, Commands::new());
+        let (copy, mut commands) = (self.gpu().buffer(self.len)?, Commands::new());
         commands.copy((self, 0), (&copy, 0), self.len)?;
         self.gpu().run(&commands)?;
         Ok(copy)
@@ -382,7 +382,7 @@ impl<T: Element> Buffer<T> {
             true => Ok(()),
             false => {
                 let read = || self.gpu().driver().read(self.memory.raw, offset, bytes_mut(data));
-                self.gpu().queue().waiting(read)
+                self.gpu().shared.queue.waiting(read)
             }
         }
     }
@@ -433,7 +433,7 @@ mod tests {
     /// A buffer of ours, treated as memory of another program at this address.
     fn foreign(of: &Buffer<u8>, address: u64) -> Buffer<u8> {
         let (gpu, raw) = (of.gpu(), of.memory.raw);
-        Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Keeper(Box::new(of.clone()))), of.len())
+        Buffer::over(Memory::foreign(gpu, (raw, address), of.bytes(), Box::new(of.clone())), of.len())
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Rows {
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Launch {
-        kernel: Arc<dyn DriverKernel>,
+        kernel: Arc<DriverKernel>,
         groups: [u32; 3],
         group: [u32; 2],
         arguments: Vec<Argument>,
@@ -389,30 +389,6 @@ pub struct Graph {
 }
 
 impl Graph {
-    pub(crate) fn new(gpu: &Gpu, commands: Commands) -> Result<Self> {
-        commands.run_on(gpu.id())?;
-        let graph = gpu.driver().graph(&commands.list)?;
-        // A graph may run at any time.
-        commands.read_by(u64::MAX);
-        Ok(Self { gpu: gpu.clone(), commands, graph })
-    }
-
-    /// Records two lists as graphs. The second can [run beside](Self::run_beside) the first: the kernels of each leave
-    /// room on the device for those of the other.
-    pub(crate) fn beside(gpu: &Gpu, lists: [Commands; 2]) -> Result<[Self; 2]> {
-        for commands in &lists {
-            commands.run_on(gpu.id())?;
-        }
-        let graphs = gpu.driver().graphs_beside(lists.each_ref().map(|commands| &*commands.list))?;
-        let [first, second] = graphs.map_or([None, None], |graphs| graphs.map(Some));
-        let [one, other] = lists;
-        let graph = |commands: Commands, graph| {
-            commands.read_by(u64::MAX);
-            Self { gpu: gpu.clone(), commands, graph }
-        };
-        Ok([graph(one, first), graph(other, second)])
-    }
-
     /// Queues the work.
     ///
     /// # Errors
@@ -427,39 +403,56 @@ impl Graph {
         }
     }
 
-    /// Runs the work on a second queue, beside the main one, after all of the marks `after`. Calls of this function run in
-    /// their order, and work that is enqueued later waits for them. What it reads and writes
-    /// must be used by nothing in the queue between the last of `after` and now.
+    /// Runs the work on a second queue, beside the main one, after all of the marks `after`; in the main one where the
+    /// device is profiled or the host waits for every launch. Calls of this function run in their order, and work that
+    /// is enqueued later waits for them. What it reads and writes must be used by nothing in the queue between the last
+    /// of `after` and now.
     ///
     /// # Errors
     /// [`Error::Usage`] for another device's mark, [`Error::Driver`].
     pub fn run_beside(&self, after: &[Mark]) -> Result<()> {
+        let (gpu, driver) = (&self.gpu, self.gpu.driver());
+        gpu.check_cancel()?;
+        after.iter().try_for_each(|mark| gpu.id().check(&mark.device))?;
+        let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
+        if gpu.is_profiled() || gpu.is_stepwise() {
+            marks.iter().try_for_each(|mark| driver.hold(*mark))?;
+            return self.run();
+        }
         let work =
             self.graph.as_ref().map_or(Work::Commands(&self.commands.list), |g| Work::Graph(g.as_ref()));
-        self.gpu.enqueue_beside(work, after, || self.run())
+        let done = gpu.put_beside(Side::Kernels, work, &marks)?;
+        driver.hold(done.as_ref())
     }
 }
 
 impl Gpu {
-    /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch,
-    /// `in_queue` runs it.
-    fn enqueue_beside(
-        &self,
-        work: Work<'_>,
-        after: &[Mark],
-        in_queue: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let driver = self.driver();
-        self.check_cancel()?;
-        for mark in after {
-            self.id().check(&mark.device)?;
-        }
-        let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
-        if self.is_profiled() || self.is_stepwise() {
-            marks.iter().try_for_each(|mark| driver.hold(*mark))?;
-            return in_queue();
-        }
-        let done = self.put_beside(Side::Kernels, work, &marks)?;
-        driver.hold(done.as_ref())
+    /// A graph of work that is run repeatedly.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
+    pub fn graph(&self, commands: Commands) -> Result<Graph> {
+        commands.run_on(self.id())?;
+        let graph = self.driver().graph(&commands.list)?;
+        Ok(self.recorded(commands, graph))
+    }
+
+    /// Records two lists of commands as graphs, which can be run repeatedly. The second can
+    /// [run beside](Graph::run_beside) the first: the kernels of each leave room on the device for those of the other.
+    ///
+    /// # Errors
+    /// As [`graph`](Self::graph).
+    pub fn graphs_beside(&self, lists: [Commands; 2]) -> Result<[Graph; 2]> {
+        lists.iter().try_for_each(|commands| commands.run_on(self.id()))?;
+        let graphs = self.driver().graphs_beside(lists.each_ref().map(|commands| &*commands.list))?;
+        let [first, second] = graphs.map_or([None, None], |graphs| graphs.map(Some));
+        let [one, other] = lists;
+        Ok([self.recorded(one, first), self.recorded(other, second)])
+    }
+
+    fn recorded(&self, commands: Commands, graph: Option<Arc<dyn DriverGraph>>) -> Graph {
+        // A graph may run at any time.
+        commands.read_by(u64::MAX);
+        Graph { gpu: self.clone(), commands, graph }
     }
 }

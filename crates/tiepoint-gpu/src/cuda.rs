@@ -105,10 +105,8 @@ impl Drop for Stream {
         let _ = self.enter();
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
-            let _ = sys::cuStreamDestroy_v2(self.stream);
-            let _ = sys::cuStreamDestroy_v2(self.second);
-            for side in self.sides {
-                let _ = sys::cuStreamDestroy_v2(side);
+            for stream in [self.stream, self.second].into_iter().chain(self.sides) {
+                let _ = sys::cuStreamDestroy_v2(stream);
             }
             let _ = sys::cuEventDestroy_v2(*self.order.get_mut().unwrap_or_else(PoisonError::into_inner));
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
@@ -167,38 +165,7 @@ impl Cuda {
         format!("sm_{}", self.info.capability)
     }
 
-    fn launch(
-        &self,
-        kernel: &CudaKernel,
-        groups: [u32; 3],
-        group: [u32; 2],
-        arguments: &[Argument],
-        stream: sys::CUstream,
-    ) -> Result<()> {
-        let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
-        // SAFETY: as many pointers as the kernel has parameters, each to one of its size that lives during the call and
-        // is only read.
-        unsafe {
-            check(
-                &format!("launching {}", kernel.name),
-                sys::cuLaunchKernel(
-                    kernel.function,
-                    groups[0],
-                    groups[1],
-                    groups[2],
-                    group[0],
-                    group[1],
-                    1,
-                    0,
-                    stream,
-                    pointers.as_mut_ptr(),
-                    ptr::null_mut(),
-                ),
-            )
-        }
-    }
-
-    fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<dyn DriverMark>> {
+    fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<DriverMark>> {
         let mark = CudaMark::new(&self.stream, 0)?;
         // SAFETY: the event is recorded in the context where it was made.
         unsafe { call!(cuEventRecord(mark.handle, stream)) }?;
@@ -207,12 +174,27 @@ impl Cuda {
 
     /// Puts a command into `stream`; of [`Command::Together`] one list goes into `second`.
     fn enqueue_into(&self, stream: sys::CUstream, second: sys::CUstream, command: &Command) -> Result<()> {
-        // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
+        // SAFETY: ranges were checked when the commands were made, which keep all memory alive. A kernel gets as many
+        // pointers as it has parameters, each to one of its size that lives during the call and is only read.
         unsafe {
             match command {
                 Command::Launch { kernel, groups, group, arguments } => {
                     let kernel = own::<CudaKernel>(kernel.as_ref())?;
-                    self.launch(kernel, *groups, *group, arguments, stream)
+                    let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
+                    let launched = sys::cuLaunchKernel(
+                        kernel.function,
+                        groups[0],
+                        groups[1],
+                        groups[2],
+                        group[0],
+                        group[1],
+                        1,
+                        0,
+                        stream,
+                        pointers.as_mut_ptr(),
+                        ptr::null_mut(),
+                    );
+                    check(&format!("launching {}", kernel.name), launched)
                 }
                 Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
                 Command::Copy { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoDAsync_v2(
@@ -410,33 +392,21 @@ impl Driver for Cuda {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
         self.stream.enter()?;
+        let (to, stream) = (to.0 + offset as u64, self.stream.stream);
         // SAFETY: the caller checked the range. Pageable memory is copied before the call returns.
-        unsafe {
-            call!(cuMemcpyHtoDAsync_v2(
-                to.0 + offset as u64,
-                from.as_ptr().cast(),
-                from.len(),
-                self.stream.stream
-            ))?;
-        }
+        unsafe { call!(cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), stream)) }?;
         self.finish()
     }
 
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()> {
         self.stream.enter()?;
+        let (from, stream) = (from.0 + offset as u64, self.stream.stream);
         // SAFETY: the caller checked the range; `to` is written when the stream has finished.
-        unsafe {
-            call!(cuMemcpyDtoHAsync_v2(
-                to.as_mut_ptr().cast(),
-                from.0 + offset as u64,
-                to.len(),
-                self.stream.stream
-            ))?;
-        }
+        unsafe { call!(cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), stream)) }?;
         self.finish()
     }
 
-    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&DriverMark]) -> Result<Arc<DriverMark>> {
         self.stream.enter()?;
         let stream = self.stream.sides[side as usize];
         for mark in after {
@@ -456,7 +426,7 @@ impl Driver for Cuda {
         self.mark_in(stream)
     }
 
-    fn hold(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn hold(&self, mark: &DriverMark) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuStreamWaitEvent(self.stream.stream, event(mark)?, 0)) }
@@ -467,18 +437,18 @@ impl Driver for Cuda {
         self.enqueue_into(self.stream.stream, self.stream.second, command)
     }
 
-    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark(&self) -> Result<Arc<DriverMark>> {
         self.stream.enter()?;
         self.mark_in(self.stream.stream)
     }
 
-    fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn wait(&self, mark: &DriverMark) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuEventSynchronize(event(mark)?)) }
     }
 
-    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
+    fn seconds_between(&self, start: &DriverMark, end: &DriverMark) -> Result<f64> {
         let mut milliseconds = 0.0_f32;
         // SAFETY: both events were recorded; writes one number.
         unsafe { call!(cuEventElapsedTime_v2(&raw mut milliseconds, event(start)?, event(end)?)) }?;
@@ -508,7 +478,7 @@ impl Driver for Cuda {
         [stream, second].into_iter().chain(sides).try_for_each(|s| unsafe { call!(cuStreamSynchronize(s)) })
     }
 
-    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
+    fn is_done(&self, mark: &DriverMark) -> Result<bool> {
         self.stream.enter()?;
         // SAFETY: the event was recorded when the mark was made.
         match unsafe { sys::cuEventQuery(event(mark)?) } {
@@ -517,7 +487,7 @@ impl Driver for Cuda {
         }
     }
 
-    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark_everything(&self) -> Result<Arc<DriverMark>> {
         foreign::mark_everything(&self.stream)
     }
 
@@ -583,7 +553,7 @@ struct CudaProgram {
 }
 
 impl DriverProgram for CudaProgram {
-    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<DriverKernel>> {
         self.module.stream.enter()?;
         let title = CString::new(name).map_err(|_| Error::Usage(format!("no kernel is named {name:?}")))?;
         let (mut function, mut most) = (ptr::null_mut(), 0);
@@ -601,7 +571,6 @@ impl DriverProgram for CudaProgram {
     }
 }
 
-#[derive(Debug)]
 struct CudaKernel {
     name: String,
     function: sys::CUfunction,
@@ -613,8 +582,6 @@ unsafe impl Send for CudaKernel {}
 // SAFETY: as above.
 unsafe impl Sync for CudaKernel {}
 
-impl DriverKernel for CudaKernel {}
-
 impl CudaMark {
     /// An event of the current context.
     fn new(stream: &Arc<Stream>, flags: u32) -> Result<Self> {
@@ -625,9 +592,7 @@ impl CudaMark {
     }
 }
 
-impl DriverMark for CudaMark {}
-
-fn event(mark: &dyn DriverMark) -> Result<sys::CUevent> {
+fn event(mark: &DriverMark) -> Result<sys::CUevent> {
     own::<CudaMark>(mark).map(|mark| mark.handle)
 }
 

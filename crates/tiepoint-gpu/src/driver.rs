@@ -12,11 +12,11 @@ use std::sync::Arc;
 pub(crate) struct Raw(pub(crate) u64);
 
 /// A kernel, of which the driver that made it finds its [own](own) type.
-pub(crate) trait DriverKernel: Any + Debug + Send + Sync {}
+pub(crate) type DriverKernel = dyn Any + Send + Sync;
 
 pub(crate) trait DriverProgram: Debug + Send + Sync {
     /// The kernel of this name, which is checked to allow groups of this size.
-    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>>;
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<DriverKernel>>;
 }
 
 /// Commands that were prepared to be run repeatedly.
@@ -25,7 +25,7 @@ pub(crate) trait DriverGraph: Any + Debug + Send + Sync {
 }
 
 /// A point in the queue whose time is recorded.
-pub(crate) trait DriverMark: Any + Debug + Send + Sync {}
+pub(crate) type DriverMark = dyn Any + Send + Sync;
 
 /// The kinds of work that can run beside the queue. Each has its own queue: the bus carries both directions at the same
 /// time while kernels run.
@@ -85,13 +85,13 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
     /// Runs work beside the queue, once the queues have come to all of `after`. Returns the point after it.
-    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>>;
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&DriverMark]) -> Result<Arc<DriverMark>>;
     /// Makes work that is put into the queue from now on wait for a mark.
-    fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
+    fn hold(&self, mark: &DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
-    fn mark(&self) -> Result<Arc<dyn DriverMark>>;
-    fn wait(&self, mark: &dyn DriverMark) -> Result<()>;
-    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
+    fn mark(&self) -> Result<Arc<DriverMark>>;
+    fn wait(&self, mark: &DriverMark) -> Result<()>;
+    fn seconds_between(&self, start: &DriverMark, end: &DriverMark) -> Result<f64>;
     /// `None` if the driver can only run the commands one by one.
     fn graph(&self, _commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
         Ok(None)
@@ -104,11 +104,11 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// Waits for the queue and for those of all sides.
     fn finish_all(&self) -> Result<()>;
 
-    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;
+    fn is_done(&self, mark: &DriverMark) -> Result<bool>;
     /// The point after all work that any program of this process has given the device so far, in any stream.
     /// [`Error::Unsupported`] with OpenCL, whose handles are of no use to other libraries; so with the five functions
     /// that follow.
-    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark_everything(&self) -> Result<Arc<DriverMark>> {
         Err(private(self.info()))
     }
     /// The queue's handle, for other libraries in this process.

@@ -22,10 +22,8 @@ pub(crate) type Asked = Arc<Mutex<BTreeMap<String, String>>>;
 
 #[derive(Debug)]
 struct Nothing;
-impl DriverKernel for Nothing {}
-impl DriverMark for Nothing {}
 impl DriverProgram for Nothing {
-    fn kernel(&self, _: &str, _: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+    fn kernel(&self, _: &str, _: [u32; 2]) -> Result<Arc<DriverKernel>> {
         Ok(Arc::new(Self))
     }
 }
@@ -126,14 +124,14 @@ impl Driver for Dry {
         Ok(())
     }
 
-    fn beside(&self, _: Side, work: Work<'_>, _: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, _: Side, work: Work<'_>, _: &[&DriverMark]) -> Result<Arc<DriverMark>> {
         if let Work::Commands(commands) = work {
             Self::run(commands);
         }
         Ok(Arc::new(Nothing))
     }
 
-    fn hold(&self, _: &dyn DriverMark) -> Result<()> {
+    fn hold(&self, _: &DriverMark) -> Result<()> {
         Ok(())
     }
 
@@ -142,15 +140,15 @@ impl Driver for Dry {
         Ok(())
     }
 
-    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark(&self) -> Result<Arc<DriverMark>> {
         Ok(Arc::new(Nothing))
     }
 
-    fn wait(&self, _: &dyn DriverMark) -> Result<()> {
+    fn wait(&self, _: &DriverMark) -> Result<()> {
         Ok(())
     }
 
-    fn seconds_between(&self, _: &dyn DriverMark, _: &dyn DriverMark) -> Result<f64> {
+    fn seconds_between(&self, _: &DriverMark, _: &DriverMark) -> Result<f64> {
         Ok(0.0)
     }
 
@@ -162,7 +160,7 @@ impl Driver for Dry {
         Ok(())
     }
 
-    fn is_done(&self, _: &dyn DriverMark) -> Result<bool> {
+    fn is_done(&self, _: &DriverMark) -> Result<bool> {
         Ok(true)
     }
 }

@@ -8,18 +8,9 @@
 use crate::buffer::{Memory, bytes_of};
 use crate::{Buffer, Element, Error, Gpu, Info, Result};
 use std::any::Any;
-use std::fmt;
 
 /// Keeps another library's memory alive until it is dropped.
-pub(crate) struct Keeper(
-    #[expect(dead_code, reason = "it is kept, and dropped")] pub(crate) Box<dyn Any + Send + Sync>,
-);
-
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keeper")
-    }
-}
+pub(crate) type Keeper = Box<dyn Any + Send + Sync>;
 
 /// A CUDA stream of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +64,9 @@ impl Gpu {
                 T::NAME
             )));
         }
-        self.pool().settle(self.driver());
+        self.shared.pool.settle(self.driver());
         let raw = self.driver().foreign(address, bytes)?;
-        Ok(Buffer::over(Memory::foreign(self, (raw, address), bytes, Keeper(Box::new(owner))), len))
+        Ok(Buffer::over(Memory::foreign(self, (raw, address), bytes, Box::new(owner)), len))
     }
 
     /// Makes work that is put into the queue from now on wait for the work that is in `stream` now. The host does not

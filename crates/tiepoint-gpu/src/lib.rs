@@ -100,7 +100,7 @@ use trial::Trial;
 /// # Errors
 /// [`Error::Absent`] without NVRTC, [`Error::Compile`] with its log, [`Error::Driver`].
 pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec<u8>> {
-    cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
+    cuda::compile(source.name, &source.for_api(Api::Cuda), architecture)
 }
 
 /// As [`compile_for_cuda`], for a source in the form that [`Gpu::dry`] gives; for `compute_90` and the like the result
@@ -122,7 +122,7 @@ pub fn lock<T: ?Sized>(data: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A point in a device's queue.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    mark: Arc<dyn DriverMark>,
+    mark: Arc<DriverMark>,
     device: DeviceId,
 }
 
@@ -234,7 +234,7 @@ impl Gpu {
     pub fn open_for_short_loops(api: Api, index: u32) -> Result<Self> {
         Self::open_tried(api, index, |gpu| match gpu.driver().promises_progress() {
             true => Ok(Trial::Passed),
-            false => trial::check(gpu, trial::Chain::Whole),
+            false => trial::check(gpu, 0),
         })
     }
 
@@ -257,7 +257,7 @@ impl Gpu {
     /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_without_progress(api: Api, index: u32) -> Result<Self> {
-        Self::open_tried(api, index, |gpu| trial::check(gpu, trial::Chain::WithoutFirst))
+        Self::open_tried(api, index, |gpu| trial::check(gpu, 1))
     }
 
     fn open_tried(api: Api, index: u32, tried: impl FnOnce(&Self) -> Result<Trial>) -> Result<Self> {
@@ -330,18 +330,6 @@ impl Gpu {
         &self.shared.id
     }
 
-    fn pool(&self) -> &buffer::Pool {
-        &self.shared.pool
-    }
-
-    fn pinned_pool(&self) -> &pinned::PinnedPool {
-        &self.shared.pinned
-    }
-
-    fn queue(&self) -> &queue::Queue {
-        &self.shared.queue
-    }
-
     /// Fails when kernels may not use `f64` here.
     ///
     /// # Errors
@@ -403,14 +391,6 @@ impl Gpu {
         self.shared.pool.kept()
     }
 
-    /// Memory for `len` numbers, whose values are undefined.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        Buffer::new(self, len)
-    }
-
     /// Memory with these numbers.
     ///
     /// # Errors
@@ -419,14 +399,6 @@ impl Gpu {
         let buffer = self.buffer(data.len())?;
         buffer.write(0, data)?;
         Ok(buffer)
-    }
-
-    /// Host memory that the device accesses directly, with undefined values.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
-        Pinned::new(self, len)
     }
 
     /// The same device and queue for work that does not wait for compilers because the CPU can do it meanwhile:
@@ -509,7 +481,7 @@ impl Gpu {
         commands.run_on(self.id())?;
         let run = self.enqueue(commands);
         // Also after an error: some of the commands may be in the queue.
-        commands.read_by(self.queue().given());
+        commands.read_by(self.shared.queue.given());
         run
     }
 
@@ -518,7 +490,7 @@ impl Gpu {
         if !self.is_profiled() {
             return self.enqueue_all(&commands.list);
         }
-        let mut marks: Vec<(&'static str, Arc<dyn DriverMark>)> = Vec::new();
+        let mut marks: Vec<(&'static str, Arc<DriverMark>)> = Vec::new();
         let mut stages = commands.stages.iter().peekable();
         marks.push(("other", self.driver().mark()?));
         for (at, command) in commands.list.iter().enumerate() {
@@ -580,29 +552,12 @@ impl Gpu {
         self.driver().seconds_between(start.as_ref(), end.as_ref())
     }
 
-    /// A graph of work that is run repeatedly.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
-    pub fn graph(&self, commands: Commands) -> Result<Graph> {
-        Graph::new(self, commands)
-    }
-
-    /// Records two lists of commands as graphs, which can be run repeatedly. The second can
-    /// [run beside](Graph::run_beside) the first.
-    ///
-    /// # Errors
-    /// As [`graph`](Self::graph).
-    pub fn graphs_beside(&self, lists: [Commands; 2]) -> Result<[Graph; 2]> {
-        Graph::beside(self, lists)
-    }
-
     /// Waits until all work is done.
     ///
     /// # Errors
     /// [`Error::Driver`].
     pub fn finish(&self) -> Result<()> {
-        self.queue().waiting(|| self.driver().finish())
+        self.shared.queue.waiting(|| self.driver().finish())
     }
 
     /// Whether the device's time of every stage is measured from now on. [`run`](Self::run) then waits for the work.

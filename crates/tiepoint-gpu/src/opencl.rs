@@ -297,20 +297,20 @@ unsafe fn read(
 }
 
 /// The point in a queue after all that is in it, and after `after`.
-fn mark_in(queue: &CommandQueue, after: &[cl_event]) -> Result<Arc<dyn DriverMark>> {
+fn mark_in(queue: &CommandQueue, after: &[cl_event]) -> Result<Arc<DriverMark>> {
     // SAFETY: the caller keeps the events.
     let event = unsafe { queue.enqueue_marker_with_wait_list(after) };
     mark_of(queue, event.map_err(|e| failed("clEnqueueMarker", e))?)
 }
 
 /// The point at which a command of a queue is done.
-fn mark_of(queue: &CommandQueue, event: Event) -> Result<Arc<dyn DriverMark>> {
+fn mark_of(queue: &CommandQueue, event: Event) -> Result<Arc<DriverMark>> {
     // So that the work begins at once, not only when it is waited for.
     queue.flush().map_err(|e| failed("clFlush", e))?;
     Ok(Arc::new(OpenClMark { event }))
 }
 
-fn event(mark: &dyn DriverMark) -> Result<&Event> {
+fn event(mark: &DriverMark) -> Result<&Event> {
     own::<OpenClMark>(mark).map(|mark| &mark.event)
 }
 
@@ -457,7 +457,7 @@ impl Driver for OpenCl {
         made("clEnqueueReadBuffer", event).map(drop)
     }
 
-    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&DriverMark]) -> Result<Arc<DriverMark>> {
         let queue = &self.sides[side as usize];
         let after = after.iter().map(|mark| event(*mark).map(Event::get)).collect::<Result<Vec<_>>>()?;
         let last = match work {
@@ -472,7 +472,7 @@ impl Driver for OpenCl {
         }
     }
 
-    fn hold(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn hold(&self, mark: &DriverMark) -> Result<()> {
         // SAFETY: one event, which the mark keeps.
         let waits = unsafe { self.queue.enqueue_barrier_with_wait_list(&[event(mark)?.get()]) };
         waits.map(drop).map_err(|e| failed("clEnqueueBarrier", e))
@@ -482,16 +482,16 @@ impl Driver for OpenCl {
         self.enqueue_into(&self.queue, command, &[]).map(drop)
     }
 
-    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+    fn mark(&self) -> Result<Arc<DriverMark>> {
         mark_in(&self.queue, &[])
     }
 
-    fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
+    fn wait(&self, mark: &DriverMark) -> Result<()> {
         event(mark)?.wait().map_err(|e| failed("clWaitForEvents", e))
     }
 
-    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
-        let time = |mark: &dyn DriverMark| {
+    fn seconds_between(&self, start: &DriverMark, end: &DriverMark) -> Result<f64> {
+        let time = |mark: &DriverMark| {
             event(mark)?.profiling_command_end().map_err(|e| failed("clGetEventProfilingInfo", e))
         };
         Ok(time(end)?.saturating_sub(time(start)?) as f64 * 1e-9)
@@ -511,7 +511,7 @@ impl Driver for OpenCl {
         })
     }
 
-    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
+    fn is_done(&self, mark: &DriverMark) -> Result<bool> {
         let status = event(mark)?.command_execution_status();
         Ok(status.map_err(|e| failed("clGetEventInfo", e))?.0 == CL_COMPLETE)
     }
@@ -525,7 +525,7 @@ struct OpenClProgram {
 }
 
 impl DriverProgram for OpenClProgram {
-    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<DriverKernel>> {
         let named = |e| failed(&format!("kernel {name}"), e);
         let kernel = Kernel::create(&self.program, name).map_err(named)?;
         let declared = kernel.get_compile_work_group_size(self.device.id()).map_err(named)?;
@@ -548,7 +548,6 @@ impl DriverProgram for OpenClProgram {
     }
 }
 
-#[derive(Debug)]
 struct OpenClKernel {
     kernel: Kernel,
 }
@@ -556,11 +555,6 @@ struct OpenClKernel {
 // SAFETY: the kernel object is used under the lock `launching` alone.
 unsafe impl Sync for OpenClKernel {}
 
-impl DriverKernel for OpenClKernel {}
-
-#[derive(Debug)]
 struct OpenClMark {
     event: Event,
 }
-
-impl DriverMark for OpenClMark {}

@@ -1,9 +1,9 @@
 //! Pinned host memory, which a device reads and writes directly.
+#![expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
 
-use crate::buffer::{Memory, bytes_of};
+use crate::buffer::{Free, Memory, bytes_of};
 use crate::driver::Driver;
 use crate::{DeviceId, Element, Error, Gpu, Mark, Result, lock};
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -11,19 +11,12 @@ use std::sync::{Arc, Mutex};
 /// Pinned memory that is free, by its size. Taking it from the driver costs more than filling it: 0.5 ms a megabyte.
 #[derive(Debug, Default)]
 pub(crate) struct PinnedPool {
-    free: Mutex<FreePinned>,
-}
-
-#[derive(Debug, Default)]
-struct FreePinned {
-    pieces: BTreeMap<usize, Vec<PinnedStart>>,
-    bytes: usize,
+    free: Mutex<Free<PinnedStart>>,
 }
 
 #[derive(Debug)]
 struct PinnedStart(*mut u8);
 
-#[expect(unsafe_code, reason = "a pointer to memory that nobody uses")]
 // SAFETY: it is plain memory, which the pool alone knows.
 unsafe impl Send for PinnedStart {}
 
@@ -33,27 +26,19 @@ impl PinnedPool {
     /// Smaller memory is not kept.
     const LEAST: usize = 1 << 20;
 
-    fn take(&self, bytes: usize) -> Option<*mut u8> {
-        let mut free = lock(&self.free);
-        let PinnedStart(start) = free.pieces.get_mut(&bytes)?.pop()?;
-        free.bytes -= bytes;
-        Some(start)
-    }
-
     /// Keeps memory that no transfer uses any more; returns false if there is too much.
     fn keep(&self, bytes: usize, start: *mut u8) -> bool {
         let mut free = lock(&self.free);
         let keeps = bytes >= Self::LEAST && free.bytes + bytes <= Self::MOST;
         if keeps {
-            free.bytes += bytes;
-            free.pieces.entry(bytes).or_default().push(PinnedStart(start));
+            free.push(bytes, PinnedStart(start));
         }
         keeps
     }
 
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        let free = std::mem::take(&mut *lock(&self.free));
-        free.pieces.into_values().flatten().for_each(|PinnedStart(start)| driver.free_host(start));
+        let free = lock(&self.free).excess(0);
+        free.into_iter().for_each(|PinnedStart(start)| driver.free_host(start));
     }
 }
 
@@ -74,18 +59,17 @@ pub(crate) struct PinnedMemory {
     len: usize,
 }
 
-#[expect(unsafe_code, reason = "a pointer to memory of its own")]
 // SAFETY: it is plain memory; `Pinned` reads and writes it only when the device has finished.
 unsafe impl Send for PinnedMemory {}
-#[expect(unsafe_code, reason = "a pointer to memory of its own")]
 // SAFETY: as above; writing takes `&mut Pinned`.
 unsafe impl Sync for PinnedMemory {}
 
 impl PinnedMemory {
     fn new(gpu: &Gpu, len: usize) -> Result<Self> {
         let len = if len < PinnedPool::LEAST { len.max(1) } else { Memory::rounded(len) };
-        let start = match gpu.pinned_pool().take(len) {
-            Some(start) => start,
+        let kept = lock(&gpu.shared.pinned.free).pop(len);
+        let start = match kept {
+            Some(PinnedStart(start)) => start,
             None => Self::zeroed(gpu, len)?,
         };
         Ok(Self { gpu: gpu.clone(), start, len })
@@ -93,7 +77,6 @@ impl PinnedMemory {
 
     fn zeroed(gpu: &Gpu, len: usize) -> Result<*mut u8> {
         let start = gpu.driver().allocate_host(len)?;
-        #[expect(unsafe_code, reason = "driver memory comes with anything in it, also with nothing")]
         // SAFETY: `len` bytes from `start` were just allocated.
         unsafe {
             start.write_bytes(0, len);
@@ -110,19 +93,25 @@ impl Drop for PinnedMemory {
     fn drop(&mut self) {
         // A transfer may still be running, in any queue.
         let _ = self.gpu.driver().finish_all();
-        match self.gpu.pinned_pool().keep(self.len, self.start) {
+        match self.gpu.shared.pinned.keep(self.len, self.start) {
             true => self.gpu.shared.idle.freed(&self.gpu.shared),
             false => self.gpu.driver().free_host(self.start),
         }
     }
 }
 
-impl<T: Element> Pinned<T> {
-    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
-        let memory = PinnedMemory::new(gpu, bytes_of::<T>(len)?)?;
-        Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
+impl Gpu {
+    /// Host memory that the device accesses directly, with undefined values.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
+        let memory = PinnedMemory::new(self, bytes_of::<T>(len)?)?;
+        Ok(Pinned { memory: Arc::new(memory), len, element: PhantomData })
     }
+}
 
+impl<T: Element> Pinned<T> {
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -139,7 +128,7 @@ impl<T: Element> Pinned<T> {
     /// [`Error::Memory`].
     pub fn reserve(&mut self, len: usize) -> Result<()> {
         if self.len < len {
-            *self = Self::new(&self.memory.gpu, len.next_power_of_two())?;
+            *self = self.memory.gpu.pinned(len.next_power_of_two())?;
         }
         Ok(())
     }
@@ -151,7 +140,6 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
     pub unsafe fn numbers(&self) -> Result<&[T]> {
         self.memory.gpu.finish()?;
         // SAFETY: `len` numbers were allocated and written, and the device has finished. To record new work that writes
@@ -166,7 +154,6 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
     pub unsafe fn numbers_at(&self, mark: &Mark, range: Range<usize>) -> Result<&[T]> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
@@ -183,7 +170,6 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
     pub unsafe fn numbers_mut(&mut self) -> Result<&mut [T]> {
         self.memory.gpu.finish()?;
         // SAFETY: as `numbers`, borrowed mutably.
@@ -197,7 +183,6 @@ impl<T: Element> Pinned<T> {
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
     pub unsafe fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
         self.memory.gpu.wait(mark)?;
         // SAFETY: as `numbers_at`, borrowed mutably.

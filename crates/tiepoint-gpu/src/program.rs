@@ -27,7 +27,7 @@ impl Program {
     pub(crate) fn stored(gpu: &Gpu, source: &KernelSource) -> Option<Self> {
         let driver = gpu.driver();
         // What the driver refuses (another version's, or broken) is looked up, and compiled, as if it were not there.
-        let loaded = |binary: Vec<u8>| driver.load(source.name(), &binary).ok();
+        let loaded = |binary: Vec<u8>| driver.load(source.name, &binary).ok();
         let along = driver.packaged(&source.for_api(gpu.info().api)).and_then(loaded);
         let program = along.or_else(|| cache::load(&Self::key(gpu, source)).and_then(loaded))?;
         Some(Self::of(gpu, source, program))
@@ -36,7 +36,7 @@ impl Program {
     /// The program, compiled and kept in the cache on disk.
     pub(crate) fn compiled(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
         let driver = gpu.driver();
-        let compiled = driver.compile(source.name(), &source.for_api(gpu.info().api));
+        let compiled = driver.compile(source.name, &source.for_api(gpu.info().api));
         // At a signal LLVM within PoCL first removes what is being compiled, and then passes the signal on.
         let (program, binary) = compiled.or_else(|error| {
             sleep(SIGNAL);
@@ -53,7 +53,8 @@ impl Program {
     }
 
     fn of(gpu: &Gpu, source: &KernelSource, program: Arc<dyn DriverProgram>) -> Self {
-        let (device, name, declarations) = (gpu.id().clone(), source.name(), source.declarations().into());
+        let (device, name, declarations) =
+            (gpu.id().clone(), source.name, source.declarations.as_slice().into());
         Self { program, device, name, declarations }
     }
 
@@ -75,20 +76,13 @@ impl Program {
 }
 
 /// A kernel with arguments of type `A`, and the size of its work groups.
+#[derive(Clone)]
 pub struct Kernel<A> {
-    pub(crate) kernel: Arc<dyn DriverKernel>,
+    pub(crate) kernel: Arc<DriverKernel>,
     pub(crate) device: DeviceId,
     name: &'static str,
     group: [u32; 2],
     arguments: PhantomData<fn(A)>,
-}
-
-impl<A> Clone for Kernel<A> {
-    fn clone(&self) -> Self {
-        let Self { kernel, device, name, group, arguments } = self;
-        let (kernel, device) = (kernel.clone(), device.clone());
-        Self { kernel, device, name, group: *group, arguments: *arguments }
-    }
 }
 
 impl<A> fmt::Debug for Kernel<A> {

@@ -7,11 +7,11 @@ use std::fmt::{Display, Write};
 /// The source of a program: constants and tables from Rust, declarations of kernels, and files of the [`dialect`].
 #[derive(Clone, Debug)]
 pub struct KernelSource {
-    name: &'static str,
+    pub(crate) name: &'static str,
     text: String,
     /// C types that the declarations need.
     definitions: Definitions,
-    declarations: Vec<Declaration>,
+    pub(crate) declarations: Vec<Declaration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +115,6 @@ impl KernelSource {
         let _ = writeln!(self.text, "#define KERNEL_{name} {opening} {name}({parameters})");
         self.declarations.push(Declaration { name, parameters, group });
         self
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub(crate) fn declarations(&self) -> &[Declaration] {
-        &self.declarations
     }
 
     /// The whole source, as a driver's compiler gets it.

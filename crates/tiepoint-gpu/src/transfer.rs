@@ -43,8 +43,8 @@ impl Gpu {
         &self,
         side: Side,
         work: Work<'_>,
-        after: &[&dyn DriverMark],
-    ) -> Result<Arc<dyn DriverMark>> {
+        after: &[&DriverMark],
+    ) -> Result<Arc<DriverMark>> {
         self.driver().beside(side, work, after).inspect_err(|_| drop(self.driver().finish_all()))
     }
 

@@ -58,26 +58,18 @@ pub(crate) enum Trial {
     CutsLoops,
 }
 
-/// Which groups the chain has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chain {
-    Whole,
-    /// The second waits in vain, as for a group that does not go on.
-    WithoutFirst,
-}
-
-/// Runs the trial. Any error of a program or kernel is returned.
-pub(crate) fn check(gpu: &Gpu, chain: Chain) -> Result<Trial> {
-    let missing = u32::from(chain == Chain::WithoutFirst);
+/// Runs the trial; the first `missing` groups of the chain never begin, and those behind them wait in vain. Any error of a
+/// program or kernel is returned.
+pub(crate) fn check(gpu: &Gpu, missing: u32) -> Result<Trial> {
     let source = KernelSource::new("relay").define("GROUPS", GROUPS);
     let kernel = gpu.program(&source.kernel::<Relay<'_>>([32, 1]).text(KERNEL))?.kernel::<Relay<'_>>()?;
     let (tickets, numbers) = (gpu.upload(&[missing])?, gpu.upload(&[0_u32; GROUPS + 1])?);
     let ends = gpu.buffer::<u32>(GROUPS)?;
     // A second or so. On a CPU other programs may take its cores away from the group that is waited for.
-    let patience = match chain {
-        Chain::WithoutFirst => 1 << 10,
-        Chain::Whole if gpu.info().is_cpu => 1 << 30,
-        Chain::Whole => 1 << 22,
+    let patience = match missing {
+        0 if gpu.info().is_cpu => 1 << 30,
+        0 => 1 << 22,
+        _ => 1 << 10,
     };
     let mut commands = Commands::new();
     let arguments = Relay { tickets: &tickets, ends: &ends, numbers: &numbers, turns: TURNS, patience };

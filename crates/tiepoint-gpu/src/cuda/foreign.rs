@@ -38,7 +38,7 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
 }
 
 /// The point after all work that has been put into any stream of the context.
-pub(super) fn mark_everything(own: &Arc<Stream>) -> Result<Arc<dyn DriverMark>> {
+pub(super) fn mark_everything(own: &Arc<Stream>) -> Result<Arc<DriverMark>> {
     own.enter()?;
     let mark = CudaMark::new(own, UNTIMED)?;
     // The event would invalidate a capture that is under way in the context.

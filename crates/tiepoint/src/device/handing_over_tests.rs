@@ -13,27 +13,12 @@ use crate::synth::{Random, Texture};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Work whose result must not depend on the device.
-pub(super) struct Call<'c, R> {
-    pub(super) what: &'static str,
-    work: Box<dyn Fn(&Processor) -> R + 'c>,
-}
-
-impl<'c, R> Call<'c, R> {
-    fn new(what: &'static str, work: impl Fn(&Processor) -> R + 'c) -> Self {
-        Self { what, work: Box::new(work) }
-    }
-
-    pub(super) fn run(&self, processor: &Processor) -> R {
-        (self.work)(processor)
-    }
-}
+/// Work whose result must not depend on the device, and what it is.
+pub(super) type Call<'c, R> = (&'static str, Box<dyn Fn(&Processor) -> R + 'c>);
 
 /// Runs a call on the CPU, then with every GPU after it has refused a random number of requests for programs.
-fn at_any_moment<R: PartialEq>(most: usize, call: &Call<'_, R>) {
-    let what = call.what;
+fn at_any_moment<R: PartialEq>(most: usize, (what, call): &Call<'_, R>) {
     let cpu = Cpu::with_threads(2).unwrap();
-    let call = |processor: &Processor| call.run(processor);
     let wanted = call(&cpu.clone().into());
     let mut random = Random::new(what.len() as u64);
     for gpu in all() {
@@ -63,11 +48,12 @@ pub(super) fn detected() -> Call<'static, Vec<Features>> {
     let (mut images, others) = (textures(6, Size::new(120, 90)), textures(3, Size::new(100, 70)));
     images.extend(others);
     let images: Vec<AnyImage> = images.into_iter().map(AnyImage::from).collect();
-    Call::new("a list of pictures", move |processor| {
+    let call = move |processor: &Processor| {
         let detectors = [Detector::default(), Detector::Surf(SurfOptions::default())];
         let found = detectors.map(|detector| detector.open(processor).unwrap().detect_batch(&images));
         found.into_iter().flatten().map(Result::unwrap).collect()
-    })
+    };
+    ("a list of pictures", Box::new(call))
 }
 
 #[test]
@@ -82,10 +68,11 @@ pub(super) fn matched() -> Call<'static, Vec<Vec<Match>>> {
         .iter()
         .map(|image| Detector::default().detect(image, None, &Cpu::sequential().into()).unwrap())
         .collect();
-    Call::new("matches", move |processor| {
+    let call = move |processor: &Processor| {
         let of = |a: &Features, b| match_features(a, b, &MatchOptions::default(), processor).unwrap();
         found.iter().flat_map(|a| found.iter().map(|b| of(a, b)).collect::<Vec<_>>()).collect()
-    })
+    };
+    ("matches", Box::new(call))
 }
 
 #[test]
@@ -100,26 +87,28 @@ fn stereo_options() -> StereoOptions {
 /// Six pairs in a stream.
 pub(super) fn of_stream() -> Call<'static, Vec<Image<f32>>> {
     let images = textures(6, Size::new(70, 40));
-    Call::new("a stream of pairs", move |processor| {
+    let call = move |processor: &Processor| {
         let mut stream = StereoStream::new(stereo_options(), processor).unwrap().with_batch(2).unwrap();
         for pair in images.windows(2) {
             stream.push((&pair[0]).into(), (&pair[1]).into(), Masks::default()).unwrap();
         }
         let taken = std::iter::from_fn(|| stream.pop().unwrap());
         taken.map(|found| found.disparity).collect()
-    })
+    };
+    ("a stream of pairs", Box::new(call))
 }
 
 /// The same one by one.
 pub(super) fn of_pairs() -> Call<'static, Vec<Image<f32>>> {
     let images = textures(6, Size::new(70, 40));
-    Call::new("pairs one by one", move |processor| {
+    let call = move |processor: &Processor| {
         let stereo = Stereo::new(stereo_options()).unwrap();
         let of_pair = |pair: &[Image<u8>]| {
             stereo.compute((&pair[0]).into(), (&pair[1]).into(), Masks::default(), processor).unwrap()
         };
         images.windows(2).map(|pair| of_pair(pair).disparity).collect()
-    })
+    };
+    ("pairs one by one", Box::new(call))
 }
 
 #[test]
@@ -137,7 +126,7 @@ pub(super) fn collection_files(name: &str) -> Call<'static, BTreeMap<String, Vec
         image::write(photographs.join(format!("{i}.pgm")), &AnyImage::from(picture)).unwrap();
     }
     let options = CollectionOptions::default();
-    Call::new("a collection", move |processor| {
+    let call = move |processor: &Processor| {
         let work = folder.join("work");
         let (collection, _) =
             Collection::scan(&work, std::slice::from_ref(&photographs), &options, &processor.cpu).unwrap();
@@ -150,7 +139,8 @@ pub(super) fn collection_files(name: &str) -> Call<'static, BTreeMap<String, Vec
         assert!(files.len() > 10, "features of 9 photographs, pairs, a tile: {:?}", files.keys());
         std::fs::remove_dir_all(&work).unwrap();
         files
-    })
+    };
+    ("a collection", Box::new(call))
 }
 
 #[test]

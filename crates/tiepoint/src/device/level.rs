@@ -43,27 +43,18 @@ impl Level {
     /// The level asked for, or `None` if this machine lacks it.
     pub(super) fn of(level: SimdLevel) -> Option<Self> {
         let present = fearless_simd::Level::new();
-        let avx2 = present.as_avx2().map(Self::Avx2);
-        let avx512 = present.as_avx512().map(Self::Avx512);
         match level {
-            SimdLevel::Baseline => Some(Self::baseline()),
-            SimdLevel::Avx2 => avx2,
-            SimdLevel::Avx512 => avx512,
-            SimdLevel::Best => Some(Self::best()),
+            SimdLevel::Baseline => present.as_sse2().map(Self::Sse2),
+            SimdLevel::Avx2 => present.as_avx2().map(Self::Avx2),
+            SimdLevel::Avx512 => present.as_avx512().map(Self::Avx512),
+            SimdLevel::Best => {
+                [SimdLevel::Avx512, SimdLevel::Avx2, SimdLevel::Baseline].into_iter().find_map(Self::of)
+            }
         }
     }
 
     pub(super) fn best() -> Self {
-        let present = fearless_simd::Level::new();
-        let avx2 = present.as_avx2().map(Self::Avx2);
-        present.as_avx512().map(Self::Avx512).or(avx2).unwrap_or_else(Self::baseline)
-    }
-
-    fn baseline() -> Self {
-        let Some(sse2) = fearless_simd::Level::new().as_sse2() else {
-            unreachable!("SSE2 is part of x86-64");
-        };
-        Self::Sse2(sse2)
+        Self::of(SimdLevel::Best).unwrap_or_else(|| unreachable!("SSE2 is part of x86-64"))
     }
 
     pub(super) fn name(self) -> &'static str {

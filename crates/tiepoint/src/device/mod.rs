@@ -162,9 +162,15 @@ impl Processor {
 
     /// Calls `told` when it is known whether there is a GPU: at once, or by the thread that opens it.
     pub fn when_open(&self, told: impl FnOnce(bool) + Send + 'static) {
+        self.tell_gpu(|gpu| told(gpu.is_some()));
+    }
+
+    /// Calls `told` with the GPU, if there is one, as soon as that is known.
+    fn tell_gpu(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
         match &self.gpu {
+            Place::None => told(None),
+            Place::Open(gpu) => told(Some(gpu)),
             Place::Beside(opening) => opening.when_open(told),
-            place => told(matches!(place, Place::Open(_))),
         }
     }
 
@@ -182,11 +188,7 @@ impl Processor {
 
     /// From now on the GPU's clock measures every stage.
     pub fn profile_gpu(&self, on: bool) {
-        match &self.gpu {
-            Place::None => {}
-            Place::Open(gpu) => gpu.profile(on),
-            Place::Beside(opening) => opening.profile(on),
-        }
+        self.tell_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.profile(on)));
     }
 
     /// The same processor, whose CPU works while kernels of the GPU are being compiled on a machine that has not compiled
@@ -223,11 +225,8 @@ impl Processor {
     /// `cancel` is set. This holds for all processors that share the GPU.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
-        match &self.gpu {
-            Place::None => {}
-            Place::Open(gpu) => gpu.cancelled_by(cancel),
-            Place::Beside(opening) => opening.cancelled_by(cancel),
-        }
+        let token = cancel.clone();
+        self.tell_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.cancelled_by(&token)));
         Self { cpu: self.cpu.cancelled_by(cancel), ..self }
     }
 
@@ -349,7 +348,7 @@ impl Processor {
     /// Adds the stage times of a profiled GPU, measured by its own clock, to the profile of the CPU.
     pub(crate) fn collect_times(&self) {
         if let (Ok(Some(gpu)), Some(profile)) = (self.gpu_now(), self.cpu.profile()) {
-            gpu.take_stages().iter().for_each(|s| profile.add(s.name, s.seconds, s.calls));
+            profile.extend(&gpu.take_stages());
         }
     }
 }

@@ -8,8 +8,8 @@
 //! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
 //! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
 
+use super::Cpu;
 use super::gpu::{Gpu, lower_priority};
-use super::{Cancel, Cpu};
 use crate::{Error, Result};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -40,14 +40,11 @@ pub(super) struct Opening {
 struct State {
     /// Something waits for the GPU, or much work comes.
     is_wanted: bool,
-    /// What the GPU is to be told when it is open.
-    cancel: Option<Cancel>,
-    is_profiled: bool,
     /// Called when it is known whether there is a GPU.
     told: Vec<Told>,
 }
 
-struct Told(Box<dyn FnOnce(bool) + Send>);
+struct Told(Box<dyn FnOnce(Option<&Gpu>) + Send>);
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,11 +89,7 @@ impl Opening {
 
     fn settle(&self, gpu: Option<Gpu>) {
         let mut state = self.lock();
-        if let Some(gpu) = &gpu {
-            state.cancel.iter().for_each(|cancel| gpu.cancelled_by(cancel));
-            gpu.profile(state.is_profiled);
-        }
-        state.told.drain(..).for_each(|Told(told)| told(gpu.is_some()));
+        state.told.drain(..).for_each(|Told(told)| told(gpu.as_ref()));
         // It is set here alone, once.
         let _ = self.gpu.set(gpu);
         self.changed.notify_all();
@@ -136,27 +129,12 @@ impl Opening {
         }
     }
 
-    pub(super) fn when_open(&self, told: impl FnOnce(bool) + Send + 'static) {
+    /// Calls `told` with the GPU, or with `None` where there is none: at once if that is known, otherwise when it is.
+    pub(super) fn when_open(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
         let mut state = self.lock();
         match self.gpu.get() {
-            Some(gpu) => told(gpu.is_some()),
+            Some(gpu) => told(gpu.as_ref()),
             None => state.told.push(Told(Box::new(told))),
-        }
-    }
-
-    pub(super) fn cancelled_by(&self, cancel: &Cancel) {
-        let mut state = self.lock();
-        match self.gpu.get() {
-            Some(gpu) => gpu.iter().for_each(|gpu| gpu.cancelled_by(cancel)),
-            None => state.cancel = Some(cancel.clone()),
-        }
-    }
-
-    pub(super) fn profile(&self, on: bool) {
-        let mut state = self.lock();
-        match self.gpu.get() {
-            Some(gpu) => gpu.iter().for_each(|gpu| gpu.profile(on)),
-            None => state.is_profiled = on,
         }
     }
 

@@ -11,18 +11,14 @@ use std::time::{Duration, Instant};
 
 /// Runs a call on the CPU, then beside every GPU that is open after a random part of the time that the CPU takes, or a
 /// little later; so it is open before the work, during it, or only after it.
-fn at_any_moment(call: &Call<'_, impl PartialEq>) {
+fn at_any_moment((what, call): &Call<'_, impl PartialEq>) {
     let cpu = Cpu::with_threads(2).unwrap();
     let begin = Instant::now();
-    let wanted = call.run(&cpu.clone().into());
+    let wanted = call(&cpu.clone().into());
     let took = begin.elapsed();
-    let mut random = Random::new(call.what.len() as u64);
+    let mut random = Random::new(what.len() as u64);
     for gpu in all() {
-        assert!(
-            call.run(&Processor::with_gpu(cpu.clone(), gpu.clone())) == wanted,
-            "{} on {gpu:?}",
-            call.what
-        );
+        assert!(call(&Processor::with_gpu(cpu.clone(), gpu.clone())) == wanted, "{what} on {gpu:?}");
         let mut helped = 0;
         for round in 0..20 {
             let delay = if round == 0 { Duration::ZERO } else { took * random.below(130) as u32 / 100 };
@@ -39,11 +35,11 @@ fn at_any_moment(call: &Call<'_, impl PartialEq>) {
             if round == 0 {
                 processor.gpu();
             }
-            assert!(call.run(&processor) == wanted, "{} on {gpu:?}, open after {delay:?}", call.what);
-            assert_eq!(processor.take_notes(), Vec::<String>::new(), "{}: notes", call.what);
+            assert!(call(&processor) == wanted, "{what} on {gpu:?}, open after {delay:?}");
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "{what}: notes");
             helped += usize::from(processor.take_computed().len() > usize::from(round > 0));
         }
-        assert!(helped > 0, "{} on {gpu:?}: it computed in none of 20 runs", call.what);
+        assert!(helped > 0, "{what} on {gpu:?}: it computed in none of 20 runs");
     }
 }
 
@@ -70,14 +66,14 @@ fn stuck(cpu: Cpu) -> (Processor, impl Sized) {
 fn nothing_waits_for_a_gpu_that_takes_long_to_open() {
     let cpu = Cpu::with_threads(2).unwrap();
     let (processor, end) = stuck(cpu.clone());
-    let call = of_pairs();
-    assert!(call.run(&processor) == call.run(&cpu.into()), "the CPU's result");
+    let (_, call) = of_pairs();
+    assert!(call(&processor) == call(&cpu.into()), "the CPU's result");
     assert!(processor.take_not_ready() > 0, "it is recorded that the GPU was not ready");
     assert_eq!(processor.take_computed(), ["cpu"]);
     assert!(processor.may_have_gpu() && processor.gpu_now().is_err(), "it is not known yet");
     drop(end);
     assert!(processor.gpu().is_none() && !processor.may_have_gpu(), "no GPU could be opened");
-    assert!(call.run(&processor) == call.run(&processor.clone().without_gpu()), "as without one");
+    assert!(call(&processor) == call(&processor.clone().without_gpu()), "as without one");
     assert_eq!(processor.take_not_ready(), 0, "nothing is waited for any more");
 }
 

@@ -19,11 +19,7 @@ impl Profile {
 
     /// Adds times that were recorded elsewhere.
     pub fn extend(&self, stages: &[StageTime]) {
-        stages.iter().for_each(|s| self.add(s.name, s.seconds, s.calls));
-    }
-
-    pub(super) fn add(&self, name: &'static str, seconds: f64, calls: u64) {
-        StageTime { name, seconds, calls }.add_to(&mut lock(&self.stages));
+        stages.iter().for_each(|stage| stage.add_to(&mut lock(&self.stages)));
     }
 }
 
@@ -43,7 +39,7 @@ impl<'p> Stage<'p> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         if let Some((profile, name, start)) = self.running.take() {
-            profile.add(name, start.elapsed().as_secs_f64(), 1);
+            profile.extend(&[StageTime { name, seconds: start.elapsed().as_secs_f64(), calls: 1 }]);
         }
     }
 }

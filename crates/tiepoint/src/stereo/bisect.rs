@@ -1,23 +1,18 @@
 //! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
-use super::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use super::aggregation::{AggregationInput, Workspace, aggregate};
 use super::cost::{CostSource, Learn};
 use super::gpu::GpuMatching;
 use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
 use super::pair::{Pair, Pictures};
+use super::testing::after;
 use super::winner_takes_all::gpu::WinnerOptions;
-use super::{Masks, StereoOptions, View, consistency_check, fill, median, speckle};
+use super::{Masks, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::bisect::{Stages, difference_of_images};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
 use crate::image::gpu::{AnyGpuImage, GpuStack};
 use crate::image::{AnyImage, Image, Size};
-
-/// The maps of the CPU, between the stages of refinement.
-struct Maps {
-    left: Image<f32>,
-    right: Image<f32>,
-}
 
 /// Compares all stages; the options ask for the right view, for confidence and for filling.
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
@@ -32,8 +27,8 @@ pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu,
     making_ready(&pictures, &pair, options, gpu, &mut out);
     let mut workspace = Workspace::default();
     let source = &*learning(&mut pair, &pictures, options, (gpu, cpu), &mut workspace, &mut out);
-    let mut maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
-    refinement(&mut maps, options, (gpu, cpu), &mut out);
+    let maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
+    refinement(maps, options, (gpu, cpu), &mut out);
     out
 }
 
@@ -89,15 +84,11 @@ pub(super) fn made_ready(
 
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu, out: &mut Stages) {
     let cost = options.cost.definition();
-    let are_colour = pictures.are_colour();
-    let compares = match (cost.known(1).is_some(), are_colour) {
-        (true, _) if cost.compares_colour() => [Compares::Colour; 2],
-        (true, _) => [Compares::Grey; 2],
-        (false, [true, true]) => [Compares::OwnGreen; 2],
-        (false, [false, false]) => [Compares::OwnGrey; 2],
-        // The grey of the colours is learnt.
-        (false, [true, false]) => [Compares::LearntGrey, Compares::OwnGrey],
-        (false, [false, true]) => [Compares::OwnGrey, Compares::LearntGrey],
+    let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
+    let compares = match cost.learnt_there(gpu, shapes, &|| Ok(pictures.are_colour())).unwrap() {
+        Some(learnt) => learnt.compares,
+        None if cost.compares_colour() => [Compares::Colour; 2],
+        None => [Compares::Grey; 2],
     };
     let views = made_ready(pictures, Masks::default(), compares, gpu);
     let compare = |view: View, found: &ViewStacks| {
@@ -117,24 +108,19 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     out.push("grey, right", compare(View::Right, &views[1]));
 }
 
-/// Aggregation and winner takes all, which leave nothing else that could be compared.
+/// Aggregation and winner takes all, which leave nothing else that could be compared; the maps of the CPU.
 fn selection(
     (pair, source): (&Pair, &dyn CostSource),
     options: &StereoOptions,
     (gpu, cpu): (&Gpu, &Cpu),
     workspace: &mut Workspace,
     out: &mut Stages,
-) -> Maps {
-    let image = || Image::<f32>::new(pair.size());
-    let (mut left, mut right, mut confidence) = (image(), image(), image());
-    let output = AggregationOutput {
-        disparity: Some(&mut left),
-        right: Some(&mut right),
-        confidence: Some(&mut confidence),
-        sums: None,
-    };
+) -> [Image<f32>; 2] {
+    let mut expected = StereoResult::new(pair.size(), true, true);
     let input = AggregationInput::new(source, pair, options, options.penalties());
-    aggregate(&input, output, workspace, cpu).unwrap();
+    aggregate(&input, (&mut expected, None), workspace, cpu).unwrap();
+    let (left, right, confidence) =
+        (expected.disparity, expected.right.unwrap(), expected.confidence.unwrap());
     let cost = source.kernel();
     let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
     let rows = 0..pair.size().height;
@@ -148,10 +134,10 @@ fn selection(
     out.compare_images("aggregation and selection, left", &got(&maps.disparity), &left);
     out.compare_images("aggregation and selection, right", &got(&maps.right.unwrap()), &right);
     out.compare_images("confidence", &got(&maps.confidence.unwrap()), &confidence);
-    Maps { left, right }
+    [left, right]
 }
 
-fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu), out: &mut Stages) {
+fn refinement(maps: [Image<f32>; 2], options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu), out: &mut Stages) {
     let upload = |map: &Image<f32>| GpuStack::upload(gpu, &[map.view()]).unwrap();
     let run = |work: &dyn Fn(&mut Commands) -> GpuStack<f32>| {
         let mut commands = Commands::new();
@@ -164,17 +150,14 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         let expected = median::median(map.view(), side, cpu).unwrap();
         (difference_of_images(&found, &expected), expected)
     };
-    let (first, left) = smooth(&maps.left, 3);
-    let (second, right) = smooth(&maps.right, 3);
+    let [(first, left), (second, right)] = maps.map(|map| smooth(&map, 3));
     out.push("median of 3×3", first.or(second));
-    *maps = Maps { left, right };
 
-    let (limit, other) = (options.max_difference, upload(&maps.right));
+    let (limit, other) = (options.max_difference, upload(&right));
     let found = run(&|commands| {
-        consistency_check::gpu::check(commands, &upload(&maps.left), &other, View::Left, limit).unwrap()
+        consistency_check::gpu::check(commands, &upload(&left), &other, View::Left, limit).unwrap()
     });
-    let mut checked = maps.left.clone();
-    consistency_check::check(checked.view_mut(), maps.right.view(), View::Left, limit, cpu).unwrap();
+    let checked = after(&left, |map| consistency_check::check(map, right.view(), View::Left, limit, cpu));
     out.compare_images("consistency check", &found, &checked);
 
     let found = run(&|commands| {
@@ -182,18 +165,17 @@ fn refinement(maps: &mut Maps, options: &StereoOptions, (gpu, cpu): (&Gpu, &Cpu)
         speckle::gpu::speckle(commands, &map, &options.speckle()).unwrap();
         map
     });
-    speckle::speckle(checked.view_mut(), &options.speckle(), cpu).unwrap();
+    let checked = after(&checked, |map| speckle::speckle(map, &options.speckle(), cpu));
     out.compare_images("speckle", &found, &checked);
 
     let (last, checked) = smooth(&checked, options.median);
     out.push("last median", last);
 
-    let occluded = consistency_check::occluded(maps.right.view(), cpu).unwrap();
+    let occluded = consistency_check::occluded(right.view(), cpu).unwrap();
     let found = run(&|commands| {
         let hidden = consistency_check::gpu::occluded(commands, &other).unwrap();
         fill::gpu::fill(commands, &upload(&checked), Some(&hidden)).unwrap()
     });
-    let mut filled = checked;
-    fill::fill(filled.view_mut(), Some(occluded.view()), cpu).unwrap();
+    let filled = after(&checked, |map| fill::fill(map, Some(occluded.view()), cpu));
     out.compare_images("fill", &found, &filled);
 }

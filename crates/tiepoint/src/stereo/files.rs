@@ -206,6 +206,13 @@ mod tests {
         Image::from_vec(values.to_vec(), Size::new(values.len() / 2, 2), 1).unwrap()
     }
 
+    fn sixteen_bits(path: &Path) -> Image<u16> {
+        match image::read(path, &ReadOptions::default()).unwrap() {
+            AnyImage::U16(stored) => stored,
+            other => panic!("{:?} pixels in place of 16 bits", other.pixel()),
+        }
+    }
+
     #[test]
     fn floats_come_back_as_they_were() {
         let folder = Folder::new("disparity-floats");
@@ -230,9 +237,7 @@ mod tests {
         let folder = Folder::new("disparity-png");
         let path = folder.0.join("d.png");
         write(&path, map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001]).view(), Compression::None).unwrap();
-        let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
-            panic!("16 bits")
-        };
+        let stored = sixteen_bits(&path);
         assert_eq!(stored.data(), [1, 256, 4429, 0, 65535, 1], "256 a pixel, 0 for none, at least 1");
         let back = read(&path, &DisparityReading::default()).unwrap();
         assert_eq!(back.data(), [1.0 / 256.0, 1.0, 4429.0 / 256.0, INVALID, 65535.0 / 256.0, 1.0 / 256.0]);
@@ -248,9 +253,7 @@ mod tests {
             2,
             "two are too far and too near"
         );
-        let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
-            panic!("16 bits")
-        };
+        let stored = sixteen_bits(&path);
         assert_eq!(stored.data(), [1234, 65535, 0, 0, 0, 0]);
         assert_eq!(
             write_depth(folder.0.join("z.exr"), metres.view(), 1.0, Compression::None).unwrap(),

@@ -2,8 +2,8 @@
 
 use super::Reason;
 use crate::Result;
-use crate::image::Image;
 use crate::image::gpu::{GpuImage, GpuStack};
+use crate::image::{Image, Size};
 
 /// The maps of a pair, or of several: `F` holds disparities or confidence, `R` reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,14 @@ pub type GpuStereoResult = Maps<GpuImage<f32>, GpuImage<u8>>;
 
 /// Maps that a device works on; reasons are numbers of [`Reason`]s.
 pub(super) type GpuMaps = Maps<GpuStack<f32>, GpuStack<u8>>;
+
+impl StereoResult {
+    /// Maps of a size: of the left view and, if wanted, of the right one and of confidence.
+    pub(super) fn new(size: Size, right: bool, confidence: bool) -> Self {
+        let map = |wanted: bool| wanted.then(|| Image::new(size));
+        Self { disparity: Image::new(size), right: map(right), confidence: map(confidence), reasons: None }
+    }
+}
 
 impl<F, R> Maps<F, R> {
     /// The same maps in other memory.

@@ -76,7 +76,7 @@ use crate::device::{Computing, Cpu, Processor, Scratch};
 use crate::image::gpu::AnyGpuImage;
 use crate::image::{AnyView, Image, ImageView, Mask, Pixels};
 use crate::{Error, ErrorKind, Result};
-use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use aggregation::{AggregationInput, Workspace, aggregate};
 use cost::gpu::GpuCost;
 use cost::{CostSource, CostVolume, Learn, require_volume};
 use gpu::{PlanCache, PlanInput};
@@ -99,9 +99,14 @@ pub enum View {
 impl View {
     /// 0 for the left view, 1 for the right one.
     const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// s, where pixel x with disparity d corresponds to x − s · d.
+    const fn sign(self) -> f32 {
         match self {
-            Self::Left => 0,
-            Self::Right => 1,
+            Self::Left => 1.0,
+            Self::Right => -1.0,
         }
     }
 
@@ -323,12 +328,8 @@ impl Stereo {
             self.check_sums(source.greatest(), penalties)?;
             let mut sums = Image::try_filled(pair.size(), self.options.disparities, 0)?;
             // The selection always writes disparities.
-            let mut disparity = Image::new(pair.size());
-            let output = AggregationOutput {
-                disparity: Some(&mut disparity),
-                sums: Some(sums.data_mut()),
-                ..AggregationOutput::default()
-            };
+            let mut chosen = StereoResult::new(pair.size(), false, false);
+            let output = (&mut chosen, Some(sums.data_mut()));
             let input = AggregationInput::new(source, pair, &self.options, penalties);
             aggregate(&input, output, workspace, &cpu.part(pair.size().area()))?;
             Ok(sums)
@@ -349,7 +350,7 @@ impl Stereo {
         let known = volume.mask(cpu);
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
         let masks = Masks { left: left.view(), right: masks.right };
-        let penalties = self.penalties_of_given(volume.penalties())?;
+        let penalties = self.penalties_of_given(volume.scaling.penalties())?;
         let [left, right] = pair;
         let pair = &Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
@@ -402,7 +403,7 @@ impl Stereo {
     fn with_workspace<R>(&self, work: impl FnOnce(&mut Workspace) -> Result<R>) -> Result<R> {
         let work = |workspace: &mut Workspace| {
             let found = work(workspace);
-            workspace.keep();
+            workspace.is_kept = true;
             found
         };
         self.workspaces.with(|| Ok(Workspace::default()), work)
@@ -481,31 +482,17 @@ impl Stereo {
         let input = &AggregationInput::new(source, pair, &self.options, penalties);
         let cpu = &cpu;
         let options = &self.options;
-        let image = || Image::new(pair.size());
-        let mut out = StereoResult {
-            disparity: image(),
-            right: options.selects_right().then(image),
-            confidence: options.confidence.then(image),
-            reasons: None,
-        };
-        let output = AggregationOutput {
-            disparity: Some(&mut out.disparity),
-            right: out.right.as_mut(),
-            confidence: out.confidence.as_mut(),
-            sums: None,
-        };
+        let mut out = StereoResult::new(pair.size(), options.selects_right(), options.confidence);
         let pixels = pair.size().area();
-        aggregate(input, output, workspace, &cpu.part(pixels))?;
+        aggregate(input, (&mut out, None), workspace, &cpu.part(pixels))?;
         if options.right_view == RightView::Aggregated
             && let Some(source) = source.exchanged()
         {
             let exchanged = pair.exchanged();
             let input = AggregationInput::new(&*source, &exchanged, options, penalties);
-            let mut disparity = image();
-            let output =
-                AggregationOutput { disparity: Some(&mut disparity), ..AggregationOutput::default() };
-            aggregate(&input, output, workspace, &cpu.part(pixels))?;
-            out.right = Some(pair::mirrored(&disparity));
+            let mut right = StereoResult::new(pair.size(), false, false);
+            aggregate(&input, (&mut right, None), workspace, &cpu.part(pixels))?;
+            out.right = Some(pair::mirrored(&right.disparity));
         }
         if let Some(volume) = volume {
             volume.withdraw(&mut out);

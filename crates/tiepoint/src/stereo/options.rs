@@ -144,9 +144,13 @@ impl StereoOptions {
         self.penalties_for(self.cost.penalties())
     }
 
-    /// The penalties in force for a cost that these suit.
+    /// The penalties in force for a cost that these suit: those that are stated in their place, and the others changed
+    /// where they would contradict those.
     pub(super) fn penalties_for(&self, suited: Penalties) -> Penalties {
-        suited.replaced(self.p1, self.p2, self.p2_least, self.gradient)
+        let p1 = self.p1.unwrap_or(suited.p1);
+        let p2 = self.p2.unwrap_or_else(|| suited.p2.max(p1));
+        let p2_least = self.p2_least.unwrap_or_else(|| suited.p2_least.max(p1).min(p2));
+        Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(suited.gradient) }
     }
 
     /// Whether the right view is selected from the sums of the left one.

@@ -29,21 +29,6 @@ impl Penalties {
         })
     }
 
-    /// These penalties with the given ones in their place; the others are changed where they would contradict those.
-    #[must_use]
-    pub fn replaced(
-        self,
-        p1: Option<u16>,
-        p2: Option<u16>,
-        p2_least: Option<u16>,
-        gradient: Option<u8>,
-    ) -> Self {
-        let p1 = p1.unwrap_or(self.p1);
-        let p2 = p2.unwrap_or_else(|| self.p2.max(p1));
-        let p2_least = p2_least.unwrap_or_else(|| self.p2_least.max(p1).min(p2));
-        Self { p1, p2, p2_least, gradient: gradient.unwrap_or(self.gradient) }
-    }
-
     pub(super) fn check(&self) -> Result<()> {
         let Self { p1, p2, p2_least, .. } = *self;
         if !(p1 <= p2_least && p2_least <= p2) {

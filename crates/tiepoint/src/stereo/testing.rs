@@ -1,14 +1,19 @@
-//! Disparity maps, pairs, costs and devices for the tests of single stages.
+//! Disparity maps, pairs and devices for the tests of single stages.
 
 use super::pair::{Pair, Pictures};
 use super::{INVALID, Masks};
+use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, all};
 pub(super) use crate::device::tests::cpus;
 use crate::image::gpu::GpuStack;
 use crate::image::testing::assert_same;
-use crate::image::{Image, Size};
+use crate::image::{Image, ImageViewMut, Size};
 use crate::numeric::Random;
+
+/// Sizes around those of vectors and bands.
+pub(super) const SIZES: [(usize, usize); 9] =
+    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
 
 /// Maps of sizes around tiles and vectors, from smooth to noise, with no, some and only invalid pixels, and sometimes a
 /// NaN, −∞ or −0.
@@ -32,6 +37,13 @@ pub(super) fn maps() -> Vec<Image<f32>> {
         }
     }
     maps
+}
+
+/// A map after a stage that changes it in place.
+pub(super) fn after(map: &Image<f32>, stage: impl FnOnce(ImageViewMut<'_, f32>) -> Result<()>) -> Image<f32> {
+    let mut out = map.clone();
+    stage(out.view_mut()).unwrap();
+    out
 }
 
 /// Asserts that a stage gives the CPU's bits on every device, for every map of [`maps`] twice in a stack.
@@ -61,28 +73,4 @@ pub(super) fn gpu_maps(
 pub(super) fn pair_of([left, right]: [&Image<u8>; 2]) -> Pair {
     let pictures = Pictures::new(left.into(), right.into()).unwrap();
     Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap()
-}
-
-/// Costs without any structure.
-pub(super) struct Noise {
-    pub(super) size: Size,
-    pub(super) disparities: usize,
-    pub(super) greatest: u16,
-    pub(super) seed: u64,
-}
-
-impl Noise {
-    pub(super) fn at(&self, x: usize, y: usize, d: usize) -> u16 {
-        let place = (y * self.size.width + x) * self.disparities + d;
-        let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
-    }
-
-    /// All of them.
-    pub(super) fn volume(&self) -> Image<u16> {
-        let Size { width, height } = self.size;
-        let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-        let costs = places.flat_map(|(x, y)| (0..self.disparities).map(move |d| self.at(x, y, d)));
-        Image::from_vec(costs.collect(), self.size, self.disparities).unwrap()
-    }
 }

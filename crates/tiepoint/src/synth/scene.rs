@@ -251,19 +251,13 @@ mod tests {
 
     #[test]
     fn wrong_options_and_viewpoints_are_refused() {
-        let wrong = |change: fn(&mut SceneOptions)| {
-            let mut options = SceneOptions::default();
-            change(&mut options);
-            options.check().is_err()
-        };
-        let across = |o: &mut SceneOptions| {
-            let rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 1.0]];
-            o.moving_from_reference = Homography::new(rows).unwrap();
-        };
-        assert!(wrong(across), "the horizon crosses the image");
+        let options = SceneOptions::default();
+        let across = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 1.0]]).unwrap();
+        let horizon = options.with_moving_from_reference(across);
+        assert!(horizon.check().is_err(), "the horizon crosses the image");
         assert!(viewpoint(Size::new(9, 9), 0.0, 0.0, [0.0; 2], [0.0; 2]).is_err(), "nothing left");
-        assert!(wrong(|o| o.blur = f64::NAN), "NaN");
-        assert!(wrong(|o| o.size = Size::new(0, 4)), "empty");
-        assert!(SceneOptions::default().check().is_ok(), "the default");
+        assert!(options.with_blur(f64::NAN).check().is_err(), "NaN");
+        assert!(options.with_size(Size::new(0, 4)).check().is_err(), "empty");
+        assert!(options.check().is_ok(), "the default");
     }
 }

@@ -95,16 +95,11 @@ impl Walk {
         first..(t / self.skew + 1).min(self.rows)
     }
 
-    /// The column of row r at step t, in the order of the pass.
-    #[inline(always)]
-    fn u(self, t: usize, r: usize) -> usize {
-        t - self.skew * r
-    }
-
     /// The column of row r at step t, in the image.
     #[inline(always)]
     fn x(self, t: usize, r: usize) -> usize {
-        if self.backward { self.width - 1 - self.u(t, r) } else { self.u(t, r) }
+        let u = t - self.skew * r;
+        if self.backward { self.width - 1 - u } else { u }
     }
 
     fn column(self, t: usize, active: &Range<usize>) -> Column {
@@ -314,7 +309,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
         if !active.is_empty() {
             let column = walk.column(at, &active);
             let costs = &mut costs[..active.len() * padded];
-            input.costs.column(pass.level, column, &mut rows[active.clone()], costs);
+            T::column(&input.costs, pass.level, column, &mut rows[active.clone()], costs);
             if input.disparities() < padded {
                 costs.chunks_exact_mut(padded).for_each(|c| c[input.disparities()..].fill(A::NONE));
             }

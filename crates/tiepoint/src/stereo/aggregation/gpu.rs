@@ -36,9 +36,9 @@ pub(in crate::stereo) use strips::Layout;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::StereoOptions;
 use crate::stereo::cost::gpu::CostKernel;
 use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
-use crate::stereo::{Paths, Penalties, StereoOptions};
 use crate::{Error, Result};
 use strips::{BUFFERS, Design, PHASES, Steps, Strip, WALKING};
 use tiepoint_gpu::{Kernel, KernelSource};
@@ -125,10 +125,7 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) size: Size,
     /// Pairs at a time.
     pub(in crate::stereo) images: usize,
-    pub(in crate::stereo) min_disparity: i32,
-    pub(in crate::stereo) disparities: usize,
-    pub(in crate::stereo) paths: Paths,
-    pub(in crate::stereo) penalties: Penalties,
+    pub(in crate::stereo) options: StereoOptions,
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
@@ -143,9 +140,12 @@ impl GpuAggregationInput {
         greatest: u16,
         masked: bool,
     ) -> Self {
-        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
-        let penalties = options.penalties();
-        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked, banded: false }
+        Self { size, images, options: *options, greatest, masked, banded: false }
+    }
+
+    /// The cost where there is no disparity: the greatest path cost.
+    fn far(&self) -> u32 {
+        u32::from(self.greatest) + u32::from(self.options.penalties().p2)
     }
 }
 
@@ -166,7 +166,8 @@ pub(in crate::stereo) struct GpuAggregation {
     vertical: Kernel<Vertical<'static>>,
     /// P2 by difference of grey.
     p2: Buffer<u32>,
-    table: Buffer<u8>,
+    /// What the cost looks up; it may be overwritten for another pair.
+    pub(in crate::stereo) table: Buffer<u8>,
     planes: usize,
     /// In place of checkpoints, for whole images.
     no_checkpoints: [Buffer<u32>; 2],
@@ -291,7 +292,7 @@ impl GpuAggregation {
             p2_penalty_map: gpu.program(&p2_penalty)?.kernel::<P2PenaltyMap<'_>>()?,
             horizontal: gpu.program(&horizontal)?.kernel::<Horizontal<'_>>()?,
             vertical: gpu.program(&vertical)?.kernel::<Vertical<'_>>()?,
-            p2: gpu.upload(&input.penalties.table().map(u32::from))?,
+            p2: gpu.upload(&input.options.penalties().table().map(u32::from))?,
             table: gpu.upload(table)?,
             planes: cost.planes(input.masked),
             no_checkpoints: [gpu.buffer(1)?, gpu.buffer(1)?],
@@ -368,10 +369,10 @@ impl GpuAggregation {
                 height: size.height as i32,
                 images: images as i32,
                 parts: sums.layout.parts as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                min_disparity: input.options.min_disparity,
+                disparities: input.options.disparities as i32,
+                p1: twice(input.options.penalties().p1.into()),
+                far: twice(input.far()),
                 greatest: input.greatest.into(),
             },
         )?;
@@ -426,24 +427,14 @@ impl GpuAggregation {
                 passes: passes as i32,
                 parts: layout.parts as i32,
                 strips: strips as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                min_disparity: input.options.min_disparity,
+                disparities: input.options.disparities as i32,
+                p1: twice(input.options.penalties().p1.into()),
+                far: twice(input.far()),
                 greatest: input.greatest.into(),
             },
         )?;
         Ok(commands)
-    }
-
-    /// The table that the cost looks up; it may be overwritten for another pair.
-    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
-        &self.table
-    }
-
-    /// Replaces that table.
-    pub(in crate::stereo) fn look_up(&mut self, table: &Buffer<u8>) {
-        self.table = table.clone();
     }
 
     pub(in crate::stereo) fn layout(&self) -> &Layout {

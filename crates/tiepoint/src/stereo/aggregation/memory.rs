@@ -14,18 +14,8 @@ use memmap2::MmapMut;
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Workspace {
     bytes: Option<MmapMut>,
-    kept: bool,
-}
-
-impl Workspace {
     /// Whether an earlier call has used it.
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept
-    }
-
-    pub(in crate::stereo) fn keep(&mut self) {
-        self.kept = true;
-    }
+    pub(in crate::stereo) is_kept: bool,
 }
 
 /// Prefetches values that are read or written soon. It changes speed only.

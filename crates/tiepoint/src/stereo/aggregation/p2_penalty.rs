@@ -26,12 +26,6 @@ impl<T: Value> P2Penalty<T> {
         Self { table: table.map(T::of), first }
     }
 
-    /// P2 for pixels of two grey values.
-    #[inline(always)]
-    fn of(&self, a: u8, b: u8) -> T {
-        self.table[usize::from(a.abs_diff(b))]
-    }
-
     /// P2 for each pair of pixels of two rows.
     #[inline(always)]
     fn of_pairs<S: Simd>(&self, simd: S, [a, b]: [&[u8]; 2], out: &mut [T]) {
@@ -52,7 +46,7 @@ impl<T: Value> P2Penalty<T> {
             done = out.len() / n * n;
         }
         for ((out, &a), &b) in out[done..].iter_mut().zip(&a[done..]).zip(&b[done..]) {
-            *out = self.of(a, b);
+            *out = self.table[usize::from(a.abs_diff(b))];
         }
     }
 }

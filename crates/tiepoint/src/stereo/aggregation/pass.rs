@@ -9,11 +9,11 @@ use super::recurrence::{Sum, Value};
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::device::{Cpu, SimdLevel, dispatch};
 use crate::error::Shortage;
-use crate::image::{Image, Size};
+use crate::image::Size;
 use crate::stereo::cost::{CostSource, Costs};
 use crate::stereo::pair::Pair;
 use crate::stereo::winner_takes_all::{self, OutputRow};
-use crate::stereo::{Paths, Penalties, StereoOptions, Subpixel};
+use crate::stereo::{Paths, Penalties, StereoOptions, StereoResult};
 use crate::{Error, Result};
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
@@ -34,12 +34,9 @@ const FRESH: u64 = 128 << 20;
 /// The costs to aggregate, and how a disparity is chosen from the sums.
 pub(in crate::stereo) struct AggregationInput<'a> {
     pub(in crate::stereo) costs: Costs<'a>,
+    /// In place of those of the options.
     pub(in crate::stereo) penalties: Penalties,
-    pub(in crate::stereo) paths: Paths,
-    pub(in crate::stereo) subpixel: Subpixel,
-    pub(in crate::stereo) uniqueness: u8,
-    /// The most bytes that may be used; `None`: no limit.
-    pub(in crate::stereo) memory: Option<u64>,
+    pub(in crate::stereo) options: StereoOptions,
 }
 
 impl<'a> AggregationInput<'a> {
@@ -49,9 +46,8 @@ impl<'a> AggregationInput<'a> {
         options: &StereoOptions,
         penalties: Penalties,
     ) -> Self {
-        let StereoOptions { min_disparity, disparities, paths, subpixel, uniqueness, memory, .. } = *options;
-        let costs = Costs { source, pair, min_disparity, disparities };
-        Self { costs, penalties, paths, subpixel, uniqueness, memory }
+        let StereoOptions { min_disparity, disparities, .. } = *options;
+        Self { costs: Costs { source, pair, min_disparity, disparities }, penalties, options: *options }
     }
 
     pub(in crate::stereo) fn size(&self) -> Size {
@@ -64,23 +60,17 @@ impl<'a> AggregationInput<'a> {
 
     /// A bound of all sums.
     pub(in crate::stereo) fn greatest_sum(&self) -> u32 {
-        self.paths.count() as u32 * self.greatest_path_cost()
+        self.options.paths.count() as u32 * self.greatest_path_cost()
     }
 
     /// A bound of all path costs.
     fn greatest_path_cost(&self) -> u32 {
-        u32::from(self.costs.greatest()) + u32::from(self.penalties.p2)
+        u32::from(self.costs.source.greatest()) + u32::from(self.penalties.p2)
     }
 }
 
-/// The images for the results that are wanted.
-#[derive(Default)]
-pub(in crate::stereo) struct AggregationOutput<'a> {
-    pub(in crate::stereo) disparity: Option<&'a mut Image<f32>>,
-    pub(in crate::stereo) right: Option<&'a mut Image<f32>>,
-    pub(in crate::stereo) confidence: Option<&'a mut Image<f32>>,
-    pub(in crate::stereo) sums: Option<&'a mut [u16]>,
-}
+/// The maps that are wanted, except reasons, and the place for the sums if they are.
+pub(in crate::stereo) type AggregationOutput<'a> = (&'a mut StereoResult, Option<&'a mut [u16]>);
 
 /// Aggregates all directions and chooses a disparity for every pixel.
 pub(in crate::stereo) fn aggregate(
@@ -92,7 +82,7 @@ pub(in crate::stereo) fn aggregate(
     let most = input.greatest_path_cost();
     let fits = |paths: u32| most * paths <= 255;
     // Not every pair of types of path and sum: each is compiled for every SIMD level.
-    match input.paths {
+    match input.options.paths {
         Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, output, workspace, cpu),
         Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, output, workspace, cpu),
         Paths::Five if fits(4) => image::<u8, u8, Star, Horizontal, 4, 1>(input, output, workspace, cpu),
@@ -119,7 +109,7 @@ impl Groups {
         let height = input.size().height;
         // Grey and the maps are subtracted from the limit, but at most half of it.
         let beside = (input.size().area() as u64).saturating_mul(BESIDE);
-        let room = input.memory.map_or(u64::MAX, |limit| limit.saturating_sub(beside).max(limit / 2));
+        let room = input.options.memory.map_or(u64::MAX, |limit| limit.saturating_sub(beside).max(limit / 2));
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
             let kept = paths.saturating_mul(if groups > 1 { groups + 1 } else { 2 });
@@ -135,7 +125,7 @@ impl Groups {
         let least = cuts().map(needed).min().unwrap_or_else(|| needed(height));
         let needed = least.saturating_add(beside).min(least.saturating_mul(2));
         let what = "semi-global matching of this width and disparity count";
-        let shortage = input.memory.map_or(Shortage::Host, Shortage::Limit);
+        let shortage = input.options.memory.map_or(Shortage::Host, Shortage::Limit);
         Err(Error::Memory { what, needed, shortage })
     }
 
@@ -180,7 +170,7 @@ where
     let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
     let row = (band_sums(BAND).saturating_mul(size_of::<A>())).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
-    let groups = Groups::plan(input, workspace.is_kept(), row, paths, cpu.threads() as u64 * ring)?;
+    let groups = Groups::plan(input, workspace.is_kept, row, paths, cpu.threads() as u64 * ring)?;
     let needed = groups.rows.min(height).div_ceil(BAND).saturating_mul(band_sums(BAND));
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
@@ -300,6 +290,7 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::Image;
     use crate::stereo::cost::CostVolume;
     use crate::stereo::testing::pair_of;
 

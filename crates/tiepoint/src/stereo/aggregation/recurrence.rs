@@ -8,7 +8,7 @@ use fearless_simd::{Simd, SimdIntElement};
 
 /// The type of costs and path costs: a byte or 16 bits.
 pub(in crate::stereo) trait Value:
-    SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
+    SimdIntElement + Into<u16> + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
 {
     const MAX: Self;
     /// Half of the number of values.
@@ -18,12 +18,16 @@ pub(in crate::stereo) trait Value:
     fn of(value: u16) -> Self;
 
     /// The sum of two, in 16 bits.
-    fn total(a: Self, b: Self) -> u16;
+    #[inline(always)]
+    fn total(a: Self, b: Self) -> u16 {
+        a.into().saturating_add(b.into())
+    }
 
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
 
-    /// The costs of a column from `costs`, in this type.
+    /// The costs of one pixel of each of `rows`, in this type, the disparities of a pixel side by side: `out` holds a
+    /// multiple of the bytes of a vector for each row. What stands beyond the last disparity has no meaning.
     fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]);
 
     /// The sums of as many values as a vector of bytes has.
@@ -41,11 +45,6 @@ impl Value for u8 {
     #[inline(always)]
     fn of(value: u16) -> Self {
         value as Self
-    }
-
-    #[inline(always)]
-    fn total(a: Self, b: Self) -> u16 {
-        u16::from(a) + u16::from(b)
     }
 
     #[inline(always)]
@@ -71,11 +70,6 @@ impl Value for u16 {
     #[inline(always)]
     fn of(value: u16) -> Self {
         value
-    }
-
-    #[inline(always)]
-    fn total(a: Self, b: Self) -> u16 {
-        a.saturating_add(b)
     }
 
     #[inline(always)]
@@ -246,24 +240,13 @@ pub(super) fn write_least<S: Simd, T: Value, const N: usize>(
     }
     let mut least = vectors[0];
     // The elements of each vector are N apart.
-    let halves = |length: usize| T::Native::<S>::LEN > length && length >= N;
-    if halves(32) {
-        least = least.min(least.slide::<32>(least));
+    macro_rules! reduce {
+        ($($half:literal)*) => {
+            $(if T::Native::<S>::LEN > $half && $half >= N {
+                least = least.min(least.slide::<$half>(least));
+            })*
+        };
     }
-    if halves(16) {
-        least = least.min(least.slide::<16>(least));
-    }
-    if halves(8) {
-        least = least.min(least.slide::<8>(least));
-    }
-    if halves(4) {
-        least = least.min(least.slide::<4>(least));
-    }
-    if halves(2) {
-        least = least.min(least.slide::<2>(least));
-    }
-    if halves(1) {
-        least = least.min(least.slide::<1>(least));
-    }
+    reduce!(32 16 8 4 2 1);
     out.copy_from_slice(&least.as_slice()[..N]);
 }

@@ -16,15 +16,8 @@ fn directions(paths: Paths) -> Vec<(isize, isize)> {
 }
 
 /// S(p, d) of all pixels, row by row, disparities innermost.
-pub(super) fn sums(
-    size: Size,
-    disparities: usize,
-    cost: impl Fn(usize, usize, usize) -> u32,
-    grey: &Image<u8>,
-    penalties: &Penalties,
-    paths: Paths,
-) -> Vec<u16> {
-    let Size { width, height } = size;
+pub(super) fn sums(costs: &Image<u16>, grey: &Image<u8>, penalties: &Penalties, paths: Paths) -> Vec<u16> {
+    let (Size { width, height }, disparities) = (costs.size(), costs.channels());
     let at = |x: usize, y: usize| (y * width + x) * disparities;
     let mut sums = vec![0_u16; width * height * disparities];
     for (dx, dy) in directions(paths) {
@@ -37,7 +30,7 @@ pub(super) fn sums(
                 let before = x.checked_add_signed(-dx).zip(y.checked_add_signed(-dy));
                 let before = before.filter(|&(x, y)| x < width && y < height);
                 for d in 0..disparities {
-                    let mut value = cost(x, y, d);
+                    let mut value = u32::from(costs.data()[at(x, y) + d]);
                     if let Some((bx, by)) = before {
                         let last = &path[at(bx, by)..][..disparities];
                         let least = last.iter().min().copied().unwrap_or(0);

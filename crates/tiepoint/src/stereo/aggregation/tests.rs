@@ -1,25 +1,27 @@
 //! Aggregated sums and the selection from them against the formula.
 
-use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
+use super::{AggregationInput, Workspace, aggregate, reference};
 use crate::device::Cpu;
 use crate::device::tests::every_cpu;
 use crate::image::testing::assert_same;
 use crate::image::{Image, Size};
 use crate::numeric::Random;
 use crate::stereo::cost::CostVolume;
-use crate::stereo::testing::{Noise, pair_of};
-use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, Subpixel};
+use crate::stereo::testing::{SIZES, pair_of};
+use crate::stereo::{INVALID, Paths, Penalties, StereoOptions, StereoResult, Subpixel};
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Noise { size, disparities, greatest, .. } = self.noise;
-        let Self { penalties, paths, .. } = self;
+        let Self { costs, greatest, penalties, paths, .. } = self;
+        let (size, disparities) = (costs.size(), costs.channels());
         write!(f, "{size}, {disparities} disparities, costs to {greatest}, {penalties:?}, {paths:?}")
     }
 }
 
 struct Case {
-    noise: Noise,
+    /// Without any structure, a channel for each disparity.
+    costs: Image<u16>,
+    greatest: u16,
     penalties: Penalties,
     paths: Paths,
     grey: Image<u8>,
@@ -39,53 +41,29 @@ impl Case {
             gradient: 1 + below(40) as u8,
         };
         let paths = [Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen][below(4)];
-        let noise = Noise { size, disparities, greatest, seed: below(1 << 30) as u64 };
+        let mut noise = Random::new(below(1 << 30) as u64);
+        let costs = (0..size.area() * disparities).map(|_| noise.below(greatest + 1) as u16).collect();
+        let costs = Image::from_vec(costs, size, disparities).unwrap();
         let grey = Image::from_fn(size, |_, _| below(256) as u8);
-        Self { noise, penalties, paths, grey }
+        Self { costs, greatest: greatest as u16, penalties, paths, grey }
     }
 
-    fn expected(&self) -> Vec<u16> {
-        let cost = |x, y, d| u32::from(self.noise.at(x, y, d));
-        let Noise { size, disparities, .. } = self.noise;
-        reference::sums(size, disparities, cost, &self.grey, &self.penalties, self.paths)
-    }
-
-    fn found(&self, memory: Option<u64>, cpu: &Cpu) -> crate::Result<Found> {
-        let Noise { size, disparities, .. } = self.noise;
+    fn found(&self, memory: Option<u64>, cpu: &Cpu) -> crate::Result<(Vec<u16>, StereoResult)> {
+        let (size, disparities) = (self.costs.size(), self.costs.channels());
         let pair = pair_of([&self.grey, &self.grey]);
         let options = StereoOptions::default()
             .with_disparities(disparities)
             .with_paths(self.paths)
             .with_subpixel(Subpixel::Off)
             .with_memory(memory);
-        let costs = self.noise.volume();
-        let cost = CostVolume::of_integers(&costs, self.noise.greatest);
+        let cost = CostVolume::of_integers(&self.costs, self.greatest);
         let input = AggregationInput::new(&cost, &pair, &options, self.penalties);
-        let mut found = Found {
-            sums: vec![0; size.width * size.height * disparities],
-            disparity: Image::new(size),
-            right: Image::new(size),
-        };
-        let output = AggregationOutput {
-            disparity: Some(&mut found.disparity),
-            right: Some(&mut found.right),
-            confidence: None,
-            sums: Some(&mut found.sums),
-        };
-        aggregate(&input, output, &mut Workspace::default(), cpu)?;
-        Ok(found)
+        let mut sums = vec![0; size.area() * disparities];
+        let mut maps = StereoResult::new(size, true, false);
+        aggregate(&input, (&mut maps, Some(&mut sums)), &mut Workspace::default(), cpu)?;
+        Ok((sums, maps))
     }
 }
-
-#[derive(Debug, PartialEq)]
-struct Found {
-    sums: Vec<u16>,
-    disparity: Image<f32>,
-    right: Image<f32>,
-}
-
-const SIZES: [(usize, usize); 9] =
-    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
 
 #[test]
 fn sums_are_the_formula_s() {
@@ -93,30 +71,31 @@ fn sums_are_the_formula_s() {
     for round in 0..6 {
         for (width, height) in SIZES {
             let case = Case::random(&mut random, Size::new(width, height));
-            let expected = case.expected();
+            let expected = reference::sums(&case.costs, &case.grey, &case.penalties, case.paths);
             for (cpu, name) in every_cpu() {
-                let found = case.found(None, &cpu).unwrap();
+                let (sums, maps) = case.found(None, &cpu).unwrap();
                 let what = format!("round {round}, {name}, {case:?}");
-                let wrong = found.sums.iter().zip(&expected).position(|(a, b)| a != b);
+                let wrong = sums.iter().zip(&expected).position(|(a, b)| a != b);
                 assert_eq!(wrong, None, "first wrong sum: {what}");
-                check_selection(&case, &found, &what);
+                check_selection(&case, &sums, &maps, &what);
             }
         }
     }
 }
 
 /// Checks the selection in both views by searching the least sums.
-fn check_selection(case: &Case, found: &Found, what: &str) {
-    let Noise { size, disparities, .. } = case.noise;
-    let sum = |x: usize, y: usize, d: usize| found.sums[(y * size.width + x) * disparities + d];
+fn check_selection(case: &Case, sums: &[u16], maps: &StereoResult, what: &str) {
+    let (size, disparities) = (case.costs.size(), case.costs.channels());
+    let sum = |x: usize, y: usize, d: usize| sums[(y * size.width + x) * disparities + d];
+    let right = maps.right.as_ref().unwrap();
     for y in 0..size.height {
         for x in 0..size.width {
             let best = (0..disparities).min_by_key(|&d| sum(x, y, d)).unwrap();
-            assert_eq!(found.disparity.row(y)[x], best as f32, "left {x}, {y}: {what}");
+            assert_eq!(maps.disparity.row(y)[x], best as f32, "left {x}, {y}: {what}");
             let reach = (0..disparities).filter(|d| x + d < size.width);
             let best = reach.min_by_key(|&d| sum(x + d, y, d));
             let expected = best.map_or(INVALID, |d| d as f32);
-            assert_eq!(found.right.row(y)[x], expected, "right {x}, {y}: {what}");
+            assert_eq!(right.row(y)[x], expected, "right {x}, {y}: {what}");
         }
     }
 }
@@ -128,16 +107,16 @@ fn groups_of_rows_change_nothing() {
     for (width, height) in SIZES {
         for _ in 0..8 {
             let case = Case::random(&mut random, Size::new(width, height));
-            let whole = case.found(None, &Cpu::sequential()).unwrap();
+            let (whole_sums, whole) = case.found(None, &Cpu::sequential()).unwrap();
             for memory in [100_000, 200_000, 400_000, 800_000, 1_600_000] {
                 for threads in [1, 2, 5] {
                     let cpu = Cpu::with_threads(threads).unwrap();
-                    if let Ok(found) = case.found(Some(memory), &cpu) {
+                    if let Ok((sums, found)) = case.found(Some(memory), &cpu) {
                         let what = format!("{width}x{height}, {memory} bytes, {threads} threads, {case:?}");
-                        let wrong = found.sums.iter().zip(&whole.sums).position(|(a, b)| a != b);
+                        let wrong = sums.iter().zip(&whole_sums).position(|(a, b)| a != b);
                         assert_eq!(wrong, None, "first wrong sum: {what}");
                         assert_same(&found.disparity, &whole.disparity, &what);
-                        assert_same(&found.right, &whole.right, &what);
+                        assert!(found == whole, "the right view: {what}");
                         cut += 1;
                     }
                 }

@@ -56,13 +56,9 @@ pub(in crate::stereo) fn check(
     let program = map.gpu().program(&source())?;
     let to = GpuStack::new(map.gpu(), map.size(), 1, map.count())?;
     let (across, groups) = covering(map.size(), map.count());
-    let sign = match view {
-        View::Left => 1.0,
-        View::Right => -1.0,
-    };
     commands.stage("check");
     let (from, other) = (map.buffer(), other.buffer());
-    let arguments = Check { to: to.laid(), from, other, sign, limit, across };
+    let arguments = Check { to: to.laid(), from, other, sign: view.sign(), limit, across };
     launch(commands, &program, groups, arguments)?;
     Ok(to)
 }
@@ -89,7 +85,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::image::Image;
     use crate::stereo::consistency_check;
-    use crate::stereo::testing::gpu_maps;
+    use crate::stereo::testing::{after, gpu_maps};
 
     #[test]
     fn checks_are_those_of_the_cpu() {
@@ -105,11 +101,8 @@ mod tests {
                     check(commands, map, &second, view, limit).unwrap()
                 },
                 |map| {
-                    let mut out = map.clone();
-                    let other = other(map);
-                    let cpu = Cpu::sequential();
-                    consistency_check::check(out.view_mut(), other.view(), view, limit, &cpu).unwrap();
-                    out
+                    let (other, cpu) = (other(map), Cpu::sequential());
+                    after(map, |out| consistency_check::check(out, other.view(), view, limit, &cpu))
                 },
                 &format!("{view:?}, {limit}"),
             );

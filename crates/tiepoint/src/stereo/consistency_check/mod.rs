@@ -50,10 +50,7 @@ pub fn check(
         return Err(Error::option("max_difference", max_difference, "pixels, 0 or more"));
     }
     let _stage = cpu.stage("check");
-    let sign = match view {
-        View::Left => 1.0,
-        View::Right => -1.0,
-    };
+    let sign = view.sign();
     cpu.for_bands(map, BAND, |start, band| {
         for i in 0..band.size().height {
             let (row, other) = (band.row_mut(i), other.row(start + i));
@@ -123,7 +120,7 @@ mod tests {
     use super::*;
     use crate::image::Size;
     use crate::image::testing::assert_same;
-    use crate::stereo::testing::{cpus, maps};
+    use crate::stereo::testing::{after, cpus, maps};
 
     fn reference(map: &Image<f32>, other: &Image<f32>, view: View, limit: f32) -> Image<f32> {
         Image::from_fn(map.size(), |x, y| {
@@ -150,8 +147,7 @@ mod tests {
             for (view, limit) in [(View::Left, 1.0), (View::Right, 0.0), (View::Left, 2.5)] {
                 let expected = reference(&pair[0], &pair[1], view, limit);
                 for cpu in cpus() {
-                    let mut found = pair[0].clone();
-                    check(found.view_mut(), pair[1].view(), view, limit, &cpu).unwrap();
+                    let found = after(&pair[0], |map| check(map, pair[1].view(), view, limit, &cpu));
                     assert_same(&found, &expected, format_args!("{} {view:?} {limit}", found.size()));
                 }
             }

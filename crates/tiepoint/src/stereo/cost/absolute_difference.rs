@@ -3,12 +3,9 @@
 //! The limit keeps a single noisy or occluded pixel from outweighing its neighbours, and lets costs fit a byte.
 
 use super::gpu::CostKernel;
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
-use crate::Result;
-use crate::device::Level;
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors};
+use crate::stereo::Penalties;
 use crate::stereo::aggregation::Value;
-use crate::stereo::pair::Pair;
-use crate::stereo::{Penalties, View};
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 
@@ -30,23 +27,11 @@ impl CostDefinition for AbsoluteDifference {
     fn known(&self, _: usize) -> Option<Box<dyn CostSource>> {
         Some(Box::new(*self))
     }
-
-    fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(Box::new(*self))
-    }
 }
 
 impl DescriptorCost for AbsoluteDifference {
     fn greatest(&self) -> u16 {
         LIMIT.into()
-    }
-
-    fn planes(&self) -> usize {
-        1
-    }
-
-    fn describe(&self, _: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        out.copy_from_slice(pair.bytes(view).row(y));
     }
 
     #[inline(always)]
@@ -81,7 +66,8 @@ mod tests {
     fn is_its_formula() {
         check_formula(
             "absolute difference",
-            |_| AbsoluteDifference,
+            1,
+            |_, _| AbsoluteDifference,
             |_, pair, x, other, y| {
                 let [left, right] =
                     [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.bytes(v).row(y)[x]);

@@ -19,8 +19,7 @@
 
 use super::census::{census, hamming};
 use super::gpu::CostKernel;
-use super::{CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
-use crate::Result;
+use super::{CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Planes};
 use crate::device::Level;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::Pair;
@@ -55,18 +54,10 @@ impl CostDefinition for AdCensus {
     }
 
     fn known(&self, channels: usize) -> Option<Box<dyn CostSource>> {
-        Some(joined(channels))
-    }
-
-    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(joined(learn.pair.compared(View::Left).channels()))
-    }
-}
-
-fn joined(channels: usize) -> Box<dyn CostSource> {
-    match channels {
-        3 => Box::new(Joined::<3>),
-        _ => Box::new(Joined::<1>),
+        match channels {
+            3 => Some(Box::new(Joined::<3>)),
+            _ => Some(Box::new(Joined::<1>)),
+        }
     }
 }
 
@@ -136,7 +127,7 @@ mod tests {
     use super::super::census::tests::distance;
     use super::*;
     use crate::device::Cpu;
-    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::stereo::cost::tests::check_formula;
     use crate::stereo::pair::Pictures;
 
     /// The cost of two pixels by its formula.
@@ -153,12 +144,12 @@ mod tests {
 
     #[test]
     fn is_its_formula() {
-        check_formula("grey", |_| Joined::<1>, |_, pair, x, other, y| formula(pair, x, other, y));
+        check_formula("grey", 1, |_, _| Joined::<1>, |_, pair, x, other, y| formula(pair, x, other, y));
         let learn = |pictures: &Pictures<'_>, pair: &mut Pair| {
             let colours = AdCensus.compared(pictures, pair, &Cpu::sequential()).unwrap();
             pair.compare(colours.expect("noise in three channels has colour"));
             Joined::<3>
         };
-        check_formula_of("colour", 3, learn, |_, pair, x, other, y| formula(pair, x, other, y));
+        check_formula("colour", 3, learn, |_, pair, x, other, y| formula(pair, x, other, y));
     }
 }

@@ -9,14 +9,14 @@
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
 use super::gpu::CostKernel;
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Planes};
+use crate::by_pixel;
 use crate::device::{Level, dispatch};
 use crate::image::{ImageView, Pixel};
 use crate::options::named;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::Pair;
 use crate::stereo::{Penalties, View};
-use crate::{Result, by_pixel};
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
@@ -80,15 +80,6 @@ impl CensusWindow {
         };
         self.pairs().into_iter().enumerate().map(compare).collect()
     }
-
-    fn hamming(self) -> Box<dyn CostSource> {
-        match self {
-            Self::Five => Box::new(Hamming::<3>(self)),
-            Self::Symmetric => Box::new(Hamming::<4>(self)),
-            Self::Seven => Box::new(Hamming::<6>(self)),
-            Self::NineBySeven => Box::new(Hamming::<8>(self)),
-        }
-    }
 }
 
 /// Writes the census of row y of a view, plane by plane.
@@ -150,11 +141,12 @@ impl CostDefinition for CensusWindow {
     }
 
     fn known(&self, _: usize) -> Option<Box<dyn CostSource>> {
-        Some(self.hamming())
-    }
-
-    fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(self.hamming())
+        Some(match self {
+            Self::Five => Box::new(Hamming::<3>(*self)),
+            Self::Symmetric => Box::new(Hamming::<4>(*self)),
+            Self::Seven => Box::new(Hamming::<6>(*self)),
+            Self::NineBySeven => Box::new(Hamming::<8>(*self)),
+        })
     }
 }
 
@@ -210,7 +202,7 @@ pub(super) mod tests {
     use crate::device::Cpu;
     use crate::image::{Image, Pixel, Size};
     use crate::options::Named;
-    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::stereo::cost::tests::check_formula;
     use crate::stereo::pair::{Pair, Pictures};
     use crate::stereo::{Masks, View};
 
@@ -247,8 +239,9 @@ pub(super) mod tests {
 
     fn check_window<const PLANES: usize>(name: &str, window: CensusWindow) {
         let formula = |_: &_, pair: &Pair, x, other, y| distance(pair, window, x, other, y);
-        check_formula(name, |_| Hamming::<PLANES>(window), formula);
-        check_formula_of(name, 3, |_, _| Hamming::<PLANES>(window), formula);
+        for channels in [1, 3] {
+            check_formula(name, channels, |_, _| Hamming::<PLANES>(window), formula);
+        }
     }
 
     /// The number of comparisons that differ, counted one by one.

@@ -78,14 +78,13 @@ pub(in crate::stereo) struct GpuCost {
 
 impl GpuCost {
     pub(in crate::stereo) fn of(source: &dyn CostSource) -> Self {
-        Self {
-            kernel: source.kernel(),
-            exchanged: source.exchanged().map(|source| source.kernel()),
-            greatest: source.greatest(),
-            learner: None,
-            volume: None,
-            compares: [Compares::Grey; 2],
-        }
+        let exchanged = source.exchanged().map(|source| source.kernel());
+        Self::new(source.kernel(), exchanged, source.greatest())
+    }
+
+    /// A cost that compares grey, and neither learns nor reads a volume.
+    pub(in crate::stereo) fn new(kernel: CostKernel, exchanged: Option<CostKernel>, greatest: u16) -> Self {
+        Self { kernel, exchanged, greatest, learner: None, volume: None, compares: [Compares::Grey; 2] }
     }
 }
 

@@ -176,7 +176,10 @@ pub(super) trait CostDefinition {
     }
 
     /// What computes it for the pair at hand, after learning from that pair if it learns.
-    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>>;
+    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
+        let known = self.known(learn.pair.compared(View::Left).channels());
+        Ok(known.unwrap_or_else(|| unreachable!("a cost that learns has its own `source`")))
+    }
 
     /// About what [`source`](Self::source) takes, in units of an aggregation of `pixels`.
     fn learning_steps(&self, _pictures: &Pictures<'_>, _options: &StereoOptions, _pixels: usize) -> usize {
@@ -189,10 +192,15 @@ trait DescriptorCost: Sync + Clone + 'static {
     fn greatest(&self) -> u16;
 
     /// Bytes of a descriptor.
-    fn planes(&self) -> usize;
+    fn planes(&self) -> usize {
+        1
+    }
 
-    /// Writes the descriptors of row y of a view, plane by plane: byte p of pixel x to `out[p * width + x]`.
-    fn describe(&self, level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]);
+    /// Writes the descriptors of row y of a view, plane by plane: byte p of pixel x to `out[p * width + x]`. By default
+    /// they are the values that are compared.
+    fn describe(&self, _level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+        out.copy_from_slice(pair.compared(view).row(y));
+    }
 
     /// The costs of a left pixel for as many disparities as `out` has, a multiple of the bytes of a vector.
     ///
@@ -270,7 +278,7 @@ pub(super) trait CostSource: Sync {
 
     fn prepare(&self, level: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
 
-    /// The costs of a column, as bytes; see [`Costs::column`].
+    /// The costs of a column, as bytes; see [`Value::column`].
     fn column_u8(
         &self,
         level: Level,
@@ -335,23 +343,13 @@ pub(super) struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    pub(super) fn greatest(&self) -> u16 {
-        self.source.greatest()
-    }
-
     pub(super) fn prepare(&self, level: Level, y: usize, padded: usize, row: &mut CostRow) {
         let layout = RowLayout::new(self.pair.size().width, self.min_disparity, padded);
         self.source.prepare(level, self.pair, y, layout, row);
     }
-
-    /// The costs of one pixel of each of `rows`, the disparities of a pixel side by side: `out` holds a multiple of the
-    /// bytes of a vector for each row. What stands beyond the last disparity has no meaning.
-    pub(super) fn column<T: Value>(&self, level: Level, column: Column, rows: &mut [CostRow], out: &mut [T]) {
-        T::column(self, level, column, rows, out);
-    }
 }
 
-/// The body of [`Costs::column`], compiled once for a cost, a SIMD level and a width of the values.
+/// The body of [`Value::column`], compiled once for a cost, a SIMD level and a width of the values.
 #[simd]
 fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
     simd: S,

@@ -10,19 +10,10 @@ use crate::stereo::aggregation::Workspace;
 use crate::stereo::pair::{Pair, Pictures};
 use crate::stereo::{CensusWindow, Cost, Masks, StereoOptions, View};
 
-/// Checks a cost of grey images as [`check_formula_of`]. `learn` makes it from a pair.
-pub(super) fn check_formula<C: DescriptorCost>(
-    what: &str,
-    learn: impl Fn(&Pair) -> C,
-    formula: impl Fn(&C, &Pair, usize, usize, usize) -> u16,
-) {
-    check_formula_of(what, 1, |_, pair| learn(pair), formula);
-}
-
 /// Checks a cost of images of some channels against `formula(cost, pair, x, other, y)` for the left pixel x and the
 /// right pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the
 /// values. `learn` makes it from a pair, whose compared images it may set.
-pub(super) fn check_formula_of<C: DescriptorCost>(
+pub(super) fn check_formula<C: DescriptorCost>(
     what: &str,
     channels: usize,
     learn: impl Fn(&Pictures<'_>, &mut Pair) -> C,
@@ -80,7 +71,7 @@ fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: 
                 let expected: Vec<u16> = (0..costs.disparities)
                     .map(|i| match right_column(costs, x, i) {
                         _ if hole(View::Left, x, y) => 0,
-                        other if hole(View::Right, other, y) => costs.greatest(),
+                        other if hole(View::Right, other, y) => costs.source.greatest(),
                         other => formula(x, other, y),
                     })
                     .collect();
@@ -98,7 +89,7 @@ fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
     costs.prepare(cpu.level(), y, padded, &mut row[0]);
     let mut at = |first| {
         let mut out = vec![T::default(); padded];
-        costs.column(cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
+        T::column(costs, cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
         out.truncate(costs.disparities);
         out
     };

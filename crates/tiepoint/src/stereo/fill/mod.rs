@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::image::Image;
     use crate::image::testing::assert_same;
-    use crate::stereo::testing::{cpus, maps};
+    use crate::stereo::testing::{after, cpus, maps};
 
     const RAYS: [(i64, i64); 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];
 
@@ -216,8 +216,7 @@ mod tests {
             for occluded in [None, Some(&occluded)] {
                 let expected = reference(&map, occluded);
                 for cpu in cpus() {
-                    let mut found = map.clone();
-                    fill(found.view_mut(), occluded.map(Image::view), &cpu).unwrap();
+                    let found = after(&map, |map| fill(map, occluded.map(Image::view), &cpu));
                     assert_same(&found, &expected, map.size());
                 }
             }

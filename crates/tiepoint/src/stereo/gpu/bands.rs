@@ -103,7 +103,7 @@ impl<'a> Banded<'a> {
             let of_band = Size::new(size.width, here.len());
             // The first band has no checkpoint.
             bands.record(&mut commands, of_band, checkpoints.pop().as_ref())?;
-            let maps = winner.record(&mut commands, bands.sums(), bands.descriptors(), (of_band, 1))?;
+            let maps = winner.record(&mut commands, &bands.sums, bands.descriptors(), (of_band, 1))?;
             self.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
             let whole = match &mut out {

@@ -116,7 +116,7 @@ impl Flow {
     /// Sends the set that was gathered, of `pairs` pairs.
     fn start(&mut self, pairs: usize) -> Result<()> {
         let (slot, _) = self.open;
-        if let Some(started) = self.cache.slot(slot) {
+        if let Some(started) = self.cache.slots.get_mut(slot) {
             self.flights.push_back(started.start(pairs)?);
         }
         self.open = ((slot + 1) % self.slots, 0);

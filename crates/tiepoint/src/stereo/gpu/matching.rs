@@ -62,7 +62,7 @@ impl GpuMatching<'_> {
         let descriptors = (&left_words, &right_words);
         let mut aggregation = GpuAggregation::new(gpu, cost, &self.input(pairs))?;
         if let Some(table) = table {
-            commands.copy((table, 0), (aggregation.table(), 0), table.len())?;
+            commands.copy((table, 0), (&aggregation.table, 0), table.len())?;
         }
         let volume = self.volume.map(|volume| {
             let masks = [left.mask.as_ref(), right.mask.as_ref()];
@@ -70,13 +70,13 @@ impl GpuMatching<'_> {
         });
         let volume = volume.transpose()?;
         if let Some(volume) = &volume {
-            aggregation.look_up(volume.costs());
+            aggregation.table = volume.whole.clone();
         }
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let (layout, first) = (aggregation.layout(), options.min_disparity);
         let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, first, selection)?;
         let maps = winner.record(commands, &sums, descriptors, pairs)?;
         volume.map_or(Ok(()), |volume| volume.withdraw(commands, &maps))?;
-        Ok((maps, (!cost.table.is_empty()).then(|| aggregation.table().clone())))
+        Ok((maps, (!cost.table.is_empty()).then_some(aggregation.table)))
     }
 }

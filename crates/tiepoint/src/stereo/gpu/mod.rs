@@ -22,7 +22,7 @@ pub(super) use plan_cache::PlanCache;
 use super::cost::gpu::{GpuCost, OF_VOLUME};
 use super::cost::require_volume;
 use super::cost::volume::gpu::GpuVolume;
-use super::pair::gpu::{Compares, PictureShape, are_colour, take};
+use super::pair::gpu::{PictureShape, are_colour, take};
 use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
 use crate::device::gpu::{Commands, Gpu};
 use crate::device::{Cpu, Processor};
@@ -116,8 +116,9 @@ impl Stereo {
     ) -> Result<GpuStereoResult> {
         let gpu = gpu_of(processor)?;
         let pair = PixelPair::new([left.into(), right.into()], masks.into())?;
-        pair.check_place(gpu)?;
-        let Some(cost) = self.whole(gpu, pair.shapes()?, || pair.are_colour(gpu))? else {
+        check_place(gpu, pair.in_order())?;
+        let are_colour = || are_colour(gpu, pair.on_device(gpu)?.images.each_ref());
+        let Some(cost) = self.whole(gpu, pair.shapes()?, are_colour)? else {
             return self.through_the_host(pair, gpu, processor);
         };
         self.check_sums(cost.greatest, self.options.penalties())?;
@@ -168,19 +169,12 @@ impl Stereo {
             pair.shapes[0].masked = true;
             pair.masks[0] = Some(known.into());
         }
-        let penalties = self.penalties_of_given(volume.penalties())?;
-        self.check_sums(volume.greatest(), penalties)?;
-        let compares = [Compares::Grey; 2];
-        let shape = PlanShape { size, pairs: 1, views: PlanViews::Pictures(pair.shapes, compares) };
-        let greatest = volume.greatest();
-        let cost = GpuCost {
-            kernel: OF_VOLUME,
-            exchanged: None,
-            greatest,
-            learner: None,
-            volume: Some(volume),
-            compares,
-        };
+        let penalties = self.penalties_of_given(volume.scaling.penalties())?;
+        self.check_sums(volume.scaling.greatest, penalties)?;
+        let cost = GpuCost::new(OF_VOLUME, None, volume.scaling.greatest);
+        let cost = GpuCost { volume: Some(volume), ..cost };
+        let views = PlanViews::Pictures(pair.shapes, cost.compares);
+        let shape = PlanShape { size, pairs: 1, views };
         let plan = Plan::new(gpu, &cpu, &options.with_penalties(penalties), shape, &cost)?;
         let maps = GpuStereoResult::of(&plan, &pair)?;
         cpu.advance(size.area());
@@ -273,19 +267,10 @@ impl<'a> PixelPair<'a> {
         self.images.iter().chain(self.masks.iter().flatten())
     }
 
-    fn check_place(&self, gpu: &Gpu) -> Result<()> {
-        check_place(gpu, self.in_order())
-    }
-
     fn shapes(&self) -> Result<[PictureShape; 2]> {
         let picture = |image: &Pixels<'_>| (image.size(), image.channels(), image.pixel());
         let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| (mask.size(), mask.channels()));
         PictureShape::of(self.images.each_ref().map(picture), self.masks.each_ref().map(mask))
-    }
-
-    fn are_colour(&self, gpu: &Gpu) -> Result<[bool; 2]> {
-        let pair = self.on_device(gpu)?;
-        are_colour(gpu, pair.images.each_ref())
     }
 
     fn on_device(&self, gpu: &Gpu) -> Result<DevicePair> {

@@ -161,11 +161,6 @@ impl Plan {
         Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })
     }
 
-    /// The tables that the host fills.
-    pub(super) fn sent_tables(&self) -> impl Iterator<Item = &Buffer<u8>> {
-        self.tables.iter().filter(|_| self.learning.is_none())
-    }
-
     /// Does the work, including learning, on images that were copied to the inputs. From the second time on it is one
     /// graph, because making a graph is worth its time only then.
     pub(super) fn run(&self) -> Result<()> {

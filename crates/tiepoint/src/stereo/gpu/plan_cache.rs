@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// A plan with its slots, kept from pair to pair and made anew for another shape.
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct PlanCache {
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     plan: Option<Plan>,
 }
 
@@ -43,10 +43,6 @@ impl PlanCache {
             self.slots.push(Slot::new(plan)?);
         }
         Ok((plan, &mut self.slots))
-    }
-
-    pub(super) fn slot(&mut self, i: usize) -> Option<&mut Slot> {
-        self.slots.get_mut(i)
     }
 
     pub(in crate::stereo) fn compute(

@@ -24,11 +24,7 @@ impl<T: Element> Feed<T> {
         Ok(Self { sent, to: stack.buffer().clone() })
     }
 
-    fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        self.arrive_at(commands, &self.to)
-    }
-
-    /// Copies what was sent to another place of this size.
+    /// Copies what was sent to its buffer or to another of this size.
     fn arrive_at(&self, commands: &mut Commands, to: &Buffer<T>) -> Result<()> {
         Ok(commands.copy((self.sent.to(), 0), (to, 0), to.len())?)
     }
@@ -51,9 +47,11 @@ impl Feeds {
             let sent = Staging::of_numbers(&to.gpu().buffer(to.len())?)?;
             Ok(Feed { sent, to: to.clone() })
         };
+        // Those that are learnt on the device are not sent.
+        let tables = plan.tables.iter().filter(|_| plan.learning.is_none());
         Ok(Self {
             images: plan.inputs.iter().map(image).collect::<Result<_>>()?,
-            tables: plan.sent_tables().map(table).collect::<Result<_>>()?,
+            tables: tables.map(table).collect::<Result<_>>()?,
         })
     }
 
@@ -74,8 +72,8 @@ impl Feeds {
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        self.images.iter().try_for_each(|feed| by_pixel!(feed, feed => feed.arrive(commands)))?;
-        self.tables.iter().try_for_each(|feed| feed.arrive(commands))
+        self.images.iter().try_for_each(|feed| by_pixel!(feed, f => f.arrive_at(commands, &f.to)))?;
+        self.tables.iter().try_for_each(|feed| feed.arrive_at(commands, &feed.to))
     }
 }
 

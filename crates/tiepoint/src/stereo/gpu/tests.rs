@@ -12,6 +12,7 @@ use crate::image::testing::assert_same;
 use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
+use crate::stereo::testing::SIZES;
 use crate::stereo::{
     CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
     StereoStream, Subpixel,
@@ -31,16 +32,14 @@ fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2]
             value.saturating_add((noise.bits() % 9) as u8)
         })
     };
+    let colour = |numbers| AnyImage::U8(Image::from_vec(numbers, size, 3).unwrap());
     [(0, image(0)), (1, image(shift))].map(|(i, grey)| match kind {
         0 => AnyImage::U16(Image::from_fn(size, |x, y| u16::from(grey.row(y)[x]) * 13 + (x % 3) as u16)),
         1 => AnyImage::F32(Image::from_fn(size, |x, y| match (x * 7 + y * 3) % 97 {
             0 => f32::NAN,
             _ => f32::from(grey.row(y)[x]) / 200.0,
         })),
-        2 => {
-            let colours = grey.data().iter().flat_map(|&v| [v, v / 2 + 60, 255 - v]).collect();
-            AnyImage::U8(Image::from_vec(colours, size, 3).unwrap())
-        }
+        2 => colour(grey.data().iter().flat_map(|&v| [v, v / 2 + 60, 255 - v]).collect()),
         4 => {
             let wide = |v: u8| [u16::from(v) * 9, u16::from(v / 2) * 16, 4000 - u16::from(v), 77];
             let colours = grey.data().iter().flat_map(|&v| wide(v)).collect();
@@ -54,8 +53,7 @@ fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2]
         // Colour beside grey, on either side.
         6 | 7 if i == kind - 6 => {
             let colours = grey.data().iter().enumerate();
-            let colours = colours.flat_map(|(i, &v)| [v / 2 + (i % 3) as u8, 255 - v / 3, v]).collect();
-            AnyImage::U8(Image::from_vec(colours, size, 3).unwrap())
+            colour(colours.flat_map(|(i, &v)| [v / 2 + (i % 3) as u8, 255 - v / 3, v]).collect())
         }
         _ => AnyImage::U8(grey),
     })
@@ -65,14 +63,10 @@ fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2]
 fn options(random: &mut Random, cost: Cost) -> StereoOptions {
     let mut below = |n: usize| (random.bits() % n as u64) as usize;
     let disparities = [1, 20, 66][below(3)];
+    let stated = |p1, p2, p2_least, gradient| Some(Penalties { p1, p2, p2_least, gradient });
     let penalties =
-        [None, Some([0, 0, 0, 1]), Some([5, 60, 60, 1]), Some([200, 1900, 300, 9]), Some([7, 31, 20, 30])];
-    let penalties = penalties[below(5)].map(|[p1, p2, p2_least, gradient]| Penalties {
-        p1: p1 as u16,
-        p2: p2 as u16,
-        p2_least: p2_least as u16,
-        gradient: gradient as u8,
-    });
+        [None, stated(0, 0, 0, 1), stated(5, 60, 60, 1), stated(200, 1900, 300, 9), stated(7, 31, 20, 30)];
+    let penalties = penalties[below(5)];
     let options = StereoOptions {
         min_disparity: [0, 0, 0, -7, 5, -40, 300][below(7)],
         disparities,
@@ -121,9 +115,6 @@ fn assert_equal(found: &StereoResult, expected: &StereoResult, what: &str) {
 fn processors() -> impl Iterator<Item = (&'static Gpu, Processor)> {
     all().iter().map(|gpu| (gpu, Processor::with_gpu(Cpu::sequential(), gpu.clone())))
 }
-
-const SIZES: [(usize, usize); 9] =
-    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
 
 #[test]
 fn disparities_are_those_of_the_cpu() {

@@ -15,7 +15,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane};
 use crate::image::{AnyView, PixelKind, Size, check_grey_channels, luma_for_kernels};
 use crate::stereo::Masks;
-use crate::stereo::gpu::lanes::{GROUP, covering, optional, pixel_a_lane};
+use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::{Error, Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
@@ -33,7 +33,7 @@ pub(in crate::stereo) struct PictureShape {
 
 impl PictureShape {
     pub(in crate::stereo) fn of_pictures(pictures: &Pictures<'_>, masks: Masks<'_>) -> Result<[Self; 2]> {
-        let views = pictures.views().map(|view| (view.size(), view.channels(), view.pixel()));
+        let views = pictures.views.map(|view| (view.size(), view.channels(), view.pixel()));
         Self::of(views, [masks.left, masks.right].map(|mask| mask.map(|m| (m.size(), m.channels()))))
     }
 
@@ -120,10 +120,6 @@ impl GpuPictures {
         })
     }
 
-    fn count(&self) -> usize {
-        by_pixel!(&self.pixels, stack => stack.count())
-    }
-
     /// The stacks that pictures and masks are copied to, in the order of [`pictures_of`].
     pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyGpuStack> {
         std::iter::once(self.pixels.clone()).chain(self.given.clone().map(AnyGpuStack::U8))
@@ -134,7 +130,7 @@ impl GpuPictures {
 pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'a>) -> Vec<AnyView<'a>> {
     let masks = [masks.left, masks.right];
     let view = |(view, mask): (AnyView<'a>, Option<_>)| [Some(view), mask.map(AnyView::U8)];
-    pictures.views().into_iter().zip(masks).flat_map(view).flatten().collect()
+    pictures.views.into_iter().zip(masks).flat_map(view).flatten().collect()
 }
 
 /// The part of a picture that a cost compares, in 8 bits.
@@ -260,7 +256,8 @@ pub(in crate::stereo) fn make_ready(
         Compares::Colour if !all_may_be_colour => Compares::Grey,
         compares => compares,
     });
-    let found = gpu.buffer::<u32>(FACTS * pictures[0].count())?;
+    let count = by_pixel!(&pictures[0].pixels, stack => stack.count());
+    let found = gpu.buffer::<u32>(FACTS * count)?;
     if !pictures.iter().all(|p| p.shape.is_ready()) {
         commands.stage("grey");
         commands.zero(&found)?;
@@ -268,7 +265,7 @@ pub(in crate::stereo) fn make_ready(
     let making = Making { gpu, found, compares };
     // Scales are those of both views.
     for (i, view) in pictures.iter().enumerate() {
-        making.measure_any(commands, view, i)?;
+        making.measure(commands, view, i)?;
     }
     let [left, right] = pictures;
     Ok([making.make_any(commands, left, 0)?, making.make_any(commands, right, 1)?])
@@ -284,7 +281,7 @@ pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Res
         if shape.may_be_colour() {
             let pictures = GpuPictures::new(gpu, shape, (image.size(), 1))?;
             take(&pictures.pixels, 0, image, &mut commands)?;
-            making.measure_any(&mut commands, &pictures, i)?;
+            making.measure(&mut commands, &pictures, i)?;
         }
     }
     gpu.run(&commands)?;
@@ -300,31 +297,18 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
-        match &view.pixels {
-            // Only the presence of colour must be measured in pictures of 8 bits.
-            AnyGpuStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
-            AnyGpuStack::U8(pixels) if view.shape.is_widened() => {
-                self.measure::<u8, u16>(commands, pixels, view.shape, i)
-            }
-            AnyGpuStack::U8(pixels) => self.measure::<u8, u8>(commands, pixels, view.shape, i),
-            AnyGpuStack::U16(pixels) => self.measure::<u16, u16>(commands, pixels, view.shape, i),
-            AnyGpuStack::F32(pixels) => self.measure::<f32, f32>(commands, pixels, view.shape, i),
-        }
-    }
-
-    fn measure<T: GpuPixel, G: GpuPixel>(
-        &self,
-        commands: &mut Commands,
-        pixels: &GpuStack<T>,
-        shape: PictureShape,
-        view: usize,
-    ) -> Result<()> {
-        let program = self.gpu.program(&source::<T, G>(shape, self.compares[view]))?;
-        let kernel = program.kernel::<Measure<'_, T>>()?;
-        let [groups, ..] = gpu::groups_of_rows(self.gpu, pixels.size());
-        let arguments = Measure { found: &self.found, pixels: pixels.laid(), view: view as i32 };
-        Ok(commands.launch(&kernel, [groups, 1, pixels.count()], arguments)?)
+    fn measure(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
+        let compares = self.compares[i];
+        // Only the presence of colour must be measured in pictures of 8 bits.
+        let is_needed = view.shape.pixel != PixelKind::U8 || compares == Compares::Colour;
+        let source = is_needed.then(|| source_of(view.shape, compares)).flatten();
+        let Some(source) = source else { return Ok(()) };
+        let program = self.gpu.program(&source)?;
+        by_pixel!(&view.pixels, pixels => {
+            let [groups, ..] = gpu::groups_of_rows(self.gpu, pixels.size());
+            let arguments = Measure { found: &self.found, pixels: pixels.laid(), view: i as i32 };
+            launch(commands, &program, [groups, 1, pixels.count()], arguments)
+        })
     }
 
     fn make_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<ViewStacks> {
@@ -352,7 +336,6 @@ impl Making<'_> {
     {
         let (gpu, shape) = (self.gpu, view.shape);
         let program = gpu.program(&source::<T, G>(shape, self.compares[i]))?;
-        let kernel = program.kernel::<MakeReady<'_, T, G>>()?;
         let (size, count) = (pixels.size(), pixels.count());
         let stack = |channels| GpuStack::<u8>::new(gpu, size, channels, count);
         let bytes = stack(1)?;
@@ -376,7 +359,7 @@ impl Making<'_> {
             view: i as i32,
             across,
         };
-        commands.launch(&kernel, groups, arguments)?;
+        launch(commands, &program, groups, arguments)?;
         let rounding = if shape.is_widened() { 1 << (WIDENED - 1) } else { 0 };
         Ok(ViewStacks { bytes, grey: fine.map(AnyGpuStack::from), compared, mask, rounding })
     }

@@ -8,7 +8,7 @@ use crate::{Result, by_pixel};
 /// A grey image in its own type: a census only asks which of two pixels is darker.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct Grey {
-    image: AnyImage,
+    pub(super) image: AnyImage,
     /// The bits by which 16-bit grey made from 8-bit colour exceeds 8 bits; `None` for other images.
     shift: Option<u32>,
 }
@@ -29,10 +29,6 @@ impl Grey {
     /// were grey, whose differences are all real.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
-    }
-
-    pub(in crate::stereo) fn image(&self) -> &AnyImage {
-        &self.image
     }
 
     /// Takes a grey image as it is; floats that are not finite become 0.

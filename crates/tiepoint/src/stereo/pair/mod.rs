@@ -32,7 +32,7 @@ impl Pair {
         for (what, mask) in [("left mask", masks.left), ("right mask", masks.right)] {
             mask.map_or(Ok(()), |mask| require_mask(what, (mask.size(), mask.channels()), pictures.size()))?;
         }
-        let [left, right] = pictures.views();
+        let [left, right] = pictures.views;
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
         let scale = Bytes::of(&[&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
@@ -46,7 +46,7 @@ impl Pair {
 
     /// Grey in the type of the picture.
     pub(super) fn grey(&self, view: View) -> &AnyImage {
-        self.grey[view.index()].image()
+        &self.grey[view.index()].image
     }
 
     /// Differences of grey up to this may come from rounding alone.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// The two pictures, the left one first.
 pub(in crate::stereo) struct Pictures<'a> {
-    views: [AnyView<'a>; 2],
+    pub(super) views: [AnyView<'a>; 2],
     /// Found out when it is first needed.
     are_colour: OnceLock<[bool; 2]>,
 }
@@ -23,10 +23,6 @@ impl<'a> Pictures<'a> {
         }
         require_size("right image", right.size(), size)?;
         Ok(Self { views: [left, right], are_colour: OnceLock::new() })
-    }
-
-    pub(in crate::stereo) fn views(&self) -> [AnyView<'a>; 2] {
-        self.views
     }
 
     pub(in crate::stereo) fn size(&self) -> Size {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::stereo::speckle;
-    use crate::stereo::testing::gpu_maps;
+    use crate::stereo::testing::{after, gpu_maps};
 
     #[test]
     fn regions_are_those_of_the_cpu() {
@@ -113,11 +113,7 @@ mod tests {
                     speckle(commands, map, &options).unwrap();
                     map.clone()
                 },
-                |map| {
-                    let mut out = map.clone();
-                    speckle::speckle(out.view_mut(), &options, &Cpu::sequential()).unwrap();
-                    out
-                },
+                |map| after(map, |out| speckle::speckle(out, &options, &Cpu::sequential())),
                 &format!("{options:?}"),
             );
         }

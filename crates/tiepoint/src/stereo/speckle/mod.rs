@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::image::testing::assert_same;
     use crate::image::{Image, Size};
-    use crate::stereo::testing::{cpus, maps};
+    use crate::stereo::testing::{after, cpus, maps};
 
     fn reference(map: &Image<f32>, options: &SpeckleOptions) -> Image<f32> {
         let (size, mut out) = (map.size(), map.clone());
@@ -276,8 +276,7 @@ mod tests {
                 let options = SpeckleOptions { size, difference };
                 let expected = reference(&map, &options);
                 for cpu in cpus() {
-                    let mut found = map.clone();
-                    speckle(found.view_mut(), &options, &cpu).unwrap();
+                    let found = after(&map, |map| speckle(map, &options, &cpu));
                     assert_same(&found, &expected, format_args!("{} {options:?}", map.size()));
                 }
             }

@@ -14,13 +14,12 @@ pub(crate) mod gpu;
 
 use super::aggregation::{AggregationInput, AggregationOutput, Value};
 use super::cost::{Column, CostRow};
-use super::{INVALID, View, subpixel};
+use super::{INVALID, StereoResult, View, subpixel};
 use crate::image::Image;
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
-#[derive(Default)]
 pub(super) struct OutputRow<'a> {
     pub(super) disparity: &'a mut [f32],
     pub(super) right: Option<&'a mut [f32]>,
@@ -37,21 +36,18 @@ pub(super) fn rows<'a>(
 ) -> Vec<OutputRow<'a>> {
     let width = input.size().width;
     let pixels = range.start * width..range.end * width;
-    let cut = |image: &'a mut Option<&mut Image<f32>>| {
-        let data = image.as_mut().map(|i| &mut i.data_mut()[pixels.clone()]);
-        let mut rows = data.map(|d| d.chunks_mut(width));
-        move || rows.as_mut().and_then(Iterator::next)
-    };
-    let AggregationOutput { disparity, right, confidence, sums } = results;
-    let (mut disparity, mut right, mut confidence) = (cut(disparity), cut(right), cut(confidence));
+    let (StereoResult { disparity, right, confidence, .. }, sums) = results;
+    let cut = |image: &'a mut Image<f32>| image.data_mut()[pixels.clone()].chunks_mut(width);
+    let mut disparity = cut(disparity);
+    let [mut right, mut confidence] = [right, confidence].map(|image| image.as_mut().map(cut));
     let count = input.disparities();
     let sums = sums.as_mut().map(|s| &mut s[pixels.start * count..pixels.end * count]);
     let mut sums = sums.map(|s| s.chunks_mut(width * count));
     range
         .map(|_| OutputRow {
-            disparity: disparity().unwrap_or_default(),
-            right: right(),
-            confidence: confidence(),
+            disparity: disparity.next().unwrap_or_default(),
+            right: right.as_mut().and_then(Iterator::next),
+            confidence: confidence.as_mut().and_then(Iterator::next),
             sums: sums.as_mut().and_then(Iterator::next),
         })
         .collect()
@@ -291,7 +287,7 @@ impl OutputRow<'_> {
     /// Whether more sums than those beside the least are needed.
     #[inline(always)]
     fn needs_sums(&self, input: &AggregationInput<'_>) -> bool {
-        input.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()
+        input.options.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()
     }
 
     /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`. `sum` is the sum
@@ -313,18 +309,18 @@ impl OutputRow<'_> {
         };
         let count = input.disparities();
         let mut unique = true;
-        if input.uniqueness > 0 || self.confidence.is_some() {
+        if input.options.uniqueness > 0 || self.confidence.is_some() {
             let beside = best.saturating_sub(1)..(best + 2).min(count);
             let second = sums[..beside.start].iter().chain(&sums[beside.end..count]).copied().min();
             let second = second.unwrap_or(u16::MAX);
-            unique = u32::from(second) * u32::from(100 - input.uniqueness) >= 100 * u32::from(value);
+            unique = u32::from(second) * u32::from(100 - input.options.uniqueness) >= 100 * u32::from(value);
             if let Some(confidence) = &mut self.confidence {
                 confidence[x] = f32::from(second - value.min(second)) / f32::from(second.max(1));
             }
         }
         self.disparity[x] = if unique {
             let offset = if best > 0 && best + 1 < count {
-                subpixel::offset(input.subpixel, [sum(best - 1), value, sum(best + 1)].map(i32::from))
+                subpixel::offset(input.options.subpixel, [sum(best - 1), value, sum(best + 1)].map(i32::from))
             } else {
                 0.0
             };

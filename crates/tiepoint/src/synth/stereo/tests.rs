@@ -123,16 +123,16 @@ fn every_size_and_range() {
             assert!(pair.truth_left.data().iter().all(inside), "{width}x{height}, {disparities:?}");
         }
     }
-    let wrong = |change: fn(&mut StereoSceneOptions)| {
-        let mut options = StereoSceneOptions::default();
-        change(&mut options);
-        StereoScene::new(&options).is_err()
-    };
-    assert!(wrong(|o| o.size.width = 0), "empty");
-    assert!(wrong(|o| o.disparities = [3.0, 2.0]), "upside down");
-    assert!(wrong(|o| o.disparities[1] = f64::NAN), "NaN");
-    assert!(wrong(|o| o.right.gamma = 0.0), "gamma");
-    assert!(wrong(|o| o.surfaces = 1001), "too many");
+    let options = StereoSceneOptions::default();
+    for (wrong, what) in [
+        (options.with_size(Size::new(0, 480)), "empty"),
+        (options.with_disparities([3.0, 2.0]), "upside down"),
+        (options.with_disparities([4.0, f64::NAN]), "NaN"),
+        (options.with_right(Photometry::default().with_gamma(0.0)), "gamma"),
+        (options.with_surfaces(1001), "too many"),
+    ] {
+        assert!(StereoScene::new(&wrong).is_err(), "{what}");
+    }
 }
 
 #[test]

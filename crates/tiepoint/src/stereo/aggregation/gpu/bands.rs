@@ -18,15 +18,11 @@ pub(in crate::stereo) struct GpuBands<'a> {
     aggregation: &'a GpuAggregation,
     descriptors: [Buffer<u32>; 2],
     p2_penalties: P2Planes,
-    sums: GpuSums,
+    pub(in crate::stereo) sums: GpuSums,
     /// The paths that enter a band and those that leave it: downwards, then upwards.
     entering: Buffer<u32>,
     leaving: Buffer<u32>,
 }
-
-/// The paths that enter a band downwards.
-#[derive(Debug)]
-pub(in crate::stereo) struct Checkpoint(Buffer<u32>);
 
 /// The bytes of memory that `bands` bands of the size in `input` take; each is made from its rows and `margin` more.
 pub(in crate::stereo) fn band_bytes(
@@ -70,10 +66,6 @@ impl<'a> GpuBands<'a> {
         (&self.descriptors[0], &self.descriptors[1])
     }
 
-    pub(in crate::stereo) fn sums(&self) -> &GpuSums {
-        &self.sums
-    }
-
     /// Records the loading of a band of `rows` rows, from row `from` on of the descriptors of both views and of the
     /// grey of the left one.
     pub(in crate::stereo) fn load(
@@ -104,8 +96,8 @@ impl<'a> GpuBands<'a> {
         Walk { size, images: 1, views: self.descriptors(), p2_penalties, sums }
     }
 
-    /// Records the pass downwards over a band. Returns the paths that enter the next.
-    pub(in crate::stereo) fn record_down(&self, commands: &mut Commands, size: Size) -> Result<Checkpoint> {
+    /// Records the pass downwards over a band. Returns the paths that enter the next, its checkpoint.
+    pub(in crate::stereo) fn record_down(&self, commands: &mut Commands, size: Size) -> Result<Buffer<u32>> {
         let paths = (&self.entering, &self.leaving);
         commands.stage("aggregate");
         commands.append(self.aggregation.row_to_row(&self.walk(size), 1, paths)?)?;
@@ -113,7 +105,7 @@ impl<'a> GpuBands<'a> {
         let checkpoint = self.aggregation.gpu.buffer(half)?;
         commands.copy((&self.leaving, 0), (&checkpoint, 0), half)?;
         commands.copy((&self.leaving, 0), (&self.entering, 0), half)?;
-        Ok(Checkpoint(checkpoint))
+        Ok(checkpoint)
     }
 
     /// Records all paths of a band, after those of the band below it. The first band has no checkpoint.
@@ -121,10 +113,10 @@ impl<'a> GpuBands<'a> {
         &self,
         commands: &mut Commands,
         size: Size,
-        checkpoint: Option<&Checkpoint>,
+        checkpoint: Option<&Buffer<u32>>,
     ) -> Result<()> {
         let (walk, half) = (self.walk(size), self.leaving.len() / 2);
-        if let Some(Checkpoint(paths)) = checkpoint {
+        if let Some(paths) = checkpoint {
             commands.copy((paths, 0), (&self.entering, 0), half)?;
         }
         let (aggregation, paths) = (self.aggregation, (&self.entering, &self.leaving));

@@ -288,22 +288,22 @@ pub(super) struct Design {
 impl Design {
     pub(super) fn of(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
         gpu.require_waiting()?;
-        let (steps, passes) = match input.paths {
+        let (steps, passes) = match input.options.paths {
             Paths::Four => (Steps::of::<Cross, 2>(), 2),
             Paths::Five => (Steps::of::<Star, 4>(), 1),
             Paths::Eight => (Steps::of::<Star, 4>(), 2),
             Paths::Sixteen => (Steps::of::<Knight, 8>(), 2),
         };
-        let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
-        let sum_bytes = if greatest * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
+        let sum_bytes = if input.far() * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
         let Info { warp, units, local_memory, .. } = gpu.info();
         let planes = cost.planes(input.masked);
         // Narrower strips where there are few columns, so that every multiprocessor gets one.
         let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
         let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };
-        let per_lane = steps.disparities_of_lane(input.disparities);
+        let per_lane = steps.disparities_of_lane(input.options.disparities);
         let fitting = [per_lane, 16, 8, 4].into_iter().filter(|&n| n <= per_lane).find_map(|per_lane| {
-            let layout = Layout::new(*warp as usize, per_lane, (2 + passes, sum_bytes), input.disparities);
+            let layout =
+                Layout::new(*warp as usize, per_lane, (2 + passes, sum_bytes), input.options.disparities);
             let strip = Strip::fitting(most, (&steps, &layout), planes, *local_memory as usize)?;
             Some((layout, strip))
         });
@@ -312,11 +312,11 @@ impl Design {
             feature: format!(
                 "memory of work groups for {} paths from row to row and {} disparities",
                 steps.steps.len(),
-                input.disparities
+                input.options.disparities
             ),
         })?;
         let walks = (2 * input.size.height * input.images).div_ceil(*units as usize);
-        let along = layout.split(if walks > FEW_WALKS || input.disparities > 128 { 16 } else { 8 });
+        let along = layout.split(if walks > FEW_WALKS || input.options.disparities > 128 { 16 } else { 8 });
         Ok(Self { steps, passes, layout, along, strip })
     }
 

@@ -13,8 +13,8 @@ mod projection;
 use super::gpu::{CostKernel, GpuCost};
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
 use crate::Result;
+use crate::device::Cpu;
 use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Level};
 use crate::image::Image;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::gpu::PictureShape;
@@ -117,14 +117,6 @@ impl DescriptorCost for CostTable {
         LIMIT.into()
     }
 
-    fn planes(&self) -> usize {
-        1
-    }
-
-    fn describe(&self, _: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        out.copy_from_slice(pair.compared(view).row(y));
-    }
-
     #[inline(always)]
     fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
         let (left, right) = descriptors.bytes(out.len());
@@ -179,14 +171,15 @@ mod tests {
     use crate::image::Image;
     use crate::stereo::View;
     use crate::stereo::cost::tests::check_formula;
+    use crate::stereo::pair::{Pair, Pictures};
 
     #[test]
     fn is_its_table() {
-        let learnt = |pair: &_| {
-            let zero = Image::new(crate::stereo::pair::Pair::size(pair));
+        let learnt = |_: &Pictures<'_>, pair: &mut Pair| {
+            let zero = Image::new(pair.size());
             learn::from_disparities(pair, (&zero, 1), &Cpu::sequential())
         };
-        check_formula("mutual information", learnt, |table: &CostTable, pair, x, other, y| {
+        check_formula("mutual information", 1, learnt, |table: &CostTable, pair, x, other, y| {
             let [left, right] =
                 [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.compared(v).row(y)[x]);
             u16::from(table.row(left)[usize::from(right)])

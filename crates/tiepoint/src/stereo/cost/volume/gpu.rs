@@ -8,7 +8,7 @@ use crate::image::gpu::{self, AnyGpuImage, GpuImage, GpuPixel, GpuStack, Plane};
 use crate::image::{PixelKind, Size};
 use crate::stereo::aggregation::gpu::Layout;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
-use crate::stereo::{GpuMaps, INVALID, Penalties};
+use crate::stereo::{GpuMaps, INVALID};
 use crate::{Error, by_pixel};
 use tiepoint_gpu::{KernelSource, Program};
 
@@ -85,7 +85,7 @@ fn making<T: GpuPixel>(layout: &Layout) -> KernelSource {
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuVolume {
     costs: AnyGpuImage,
-    scaling: Scaling,
+    pub(in crate::stereo) scaling: Scaling,
 }
 
 impl GpuVolume {
@@ -99,14 +99,6 @@ impl GpuVolume {
         let gpu = costs.gpu();
         let (ends, known) = by_pixel!(costs, costs => measure(gpu, costs, given)?);
         Ok((Self { costs: costs.clone(), scaling: Scaling::new(ends, costs.pixel(), scale)? }, known))
-    }
-
-    pub(in crate::stereo) fn greatest(&self) -> u16 {
-        self.scaling.greatest
-    }
-
-    pub(in crate::stereo) fn penalties(&self) -> Penalties {
-        self.scaling.penalties()
     }
 
     /// The program that it needs for sums of this layout.
@@ -154,17 +146,13 @@ impl GpuVolume {
 /// highest bit says that a cost is unknown.
 pub(in crate::stereo) struct WholeVolume {
     program: Program,
-    whole: Buffer<u8>,
+    pub(in crate::stereo) whole: Buffer<u8>,
     layout: Layout,
     min_disparity: i32,
     may_be_unknown: bool,
 }
 
 impl WholeVolume {
-    pub(in crate::stereo) fn costs(&self) -> &Buffer<u8> {
-        &self.whole
-    }
-
     /// Records that pixels become invalid whose disparity has no cost.
     pub(in crate::stereo) fn withdraw(&self, commands: &mut Commands, maps: &GpuMaps) -> Result<()> {
         if !self.may_be_unknown {

@@ -21,7 +21,7 @@ const GREATEST: f32 = 4000.0;
 pub(in crate::stereo) struct Scaling {
     offset: f32,
     scale: f32,
-    greatest: u16,
+    pub(in crate::stereo) greatest: u16,
 }
 
 impl Scaling {
@@ -77,7 +77,7 @@ pub(in crate::stereo) fn require_volume(
 /// Costs as the caller has them, in the host's memory.
 pub(in crate::stereo) struct CostVolume<'a> {
     costs: AnyView<'a>,
-    scaling: Scaling,
+    pub(in crate::stereo) scaling: Scaling,
     min_disparity: i32,
 }
 
@@ -138,12 +138,6 @@ impl<'a> CostVolume<'a> {
                 }
             }
         }
-    }
-}
-
-impl CostVolume<'_> {
-    pub(in crate::stereo) fn penalties(&self) -> Penalties {
-        self.scaling.penalties()
     }
 
     fn column<T: Value>(&self, column: Column, rows: &[CostRow], out: &mut [T]) {

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::device::gpu::Commands;
 use crate::image::Size;
 use crate::image::gpu::{GpuPixel, GpuStack, Plane};
-use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
+use crate::stereo::gpu::lanes::{GROUP, covering, launch, pixel_a_lane};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
@@ -28,13 +28,12 @@ pub(in crate::stereo) fn mirrored<T: GpuPixel>(
     commands: &mut Commands,
     from: &GpuStack<T>,
 ) -> Result<GpuStack<T>> {
-    let kernel = from.gpu().program(&source::<T>())?.kernel::<Mirror<'_, T>>()?;
     let to = GpuStack::new(from.gpu(), from.size(), from.channels(), from.count())?;
     let Size { width, height } = from.size();
     let (across, groups) = covering(Size::new(width * from.channels(), height), from.count());
     let channels = from.channels() as i32;
     let arguments = Mirror { to: to.laid(), from: from.buffer(), channels, across };
-    commands.launch(&kernel, groups, arguments)?;
+    launch(commands, &from.gpu().program(&source::<T>())?, groups, arguments)?;
     Ok(to)
 }
 

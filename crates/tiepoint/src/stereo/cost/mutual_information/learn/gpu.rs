@@ -71,15 +71,8 @@ pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
         one_or_none => one_or_none.map(|colour| if colour { COLOURS } else { GREY }),
     };
     let compares = learns_from.map(|from| if from == COLOURS { Compares::LearntGrey } else { from });
-    let (kernel, greatest) = (no_table(), LIMIT.into());
-    GpuCost {
-        exchanged: Some(kernel.clone()),
-        kernel,
-        greatest,
-        learner: Some(LearnTable { learns_from }),
-        volume: None,
-        compares,
-    }
+    let cost = GpuCost::new(no_table(), Some(no_table()), LIMIT.into());
+    GpuCost { learner: Some(LearnTable { learns_from }), compares, ..cost }
 }
 
 /// The cost with a table of zeroes, which a learnt one replaces.

@@ -7,11 +7,11 @@ use super::projection::{ColourImage, Projection};
 use crate::Result;
 use crate::device::Cpu;
 use crate::image::{Image, Size};
-use crate::stereo::aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use crate::stereo::aggregation::{AggregationInput, Workspace, aggregate};
 use crate::stereo::consistency_check::check;
 use crate::stereo::median::median;
 use crate::stereo::pair::Pair;
-use crate::stereo::{Paths, StereoOptions, View};
+use crate::stereo::{Paths, StereoOptions, StereoResult, View};
 
 /// The most halvings.
 const LEVELS: usize = 4;
@@ -167,15 +167,12 @@ fn disparities(
     cpu: &Cpu,
 ) -> Result<Image<f32>> {
     let input = AggregationInput::new(table, pair, options, options.penalties());
-    let (mut left, mut right) = (Image::new(pair.size()), Image::new(pair.size()));
-    let results = AggregationOutput {
-        disparity: Some(&mut left),
-        right: Some(&mut right),
-        ..AggregationOutput::default()
-    };
-    aggregate(&input, results, workspace, cpu)?;
-    let (mut left, right) = (median(left.view(), 3, cpu)?, median(right.view(), 3, cpu)?);
-    check(left.view_mut(), right.view(), View::Left, 1.0, cpu)?;
+    let mut found = StereoResult::new(pair.size(), true, false);
+    aggregate(&input, (&mut found, None), workspace, cpu)?;
+    let mut left = median(found.disparity.view(), 3, cpu)?;
+    if let Some(right) = &found.right {
+        check(left.view_mut(), median(right.view(), 3, cpu)?.view(), View::Left, 1.0, cpu)?;
+    }
     Ok(left)
 }
 
