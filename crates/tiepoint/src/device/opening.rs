@@ -44,7 +44,10 @@ struct State {
     told: Vec<Told>,
 }
 
-struct Told(Box<dyn FnOnce(Option<&Gpu>) + Send>);
+/// Is called with the GPU, or with `None` where there is none.
+type Call = dyn FnOnce(Option<&Gpu>) + Send;
+
+struct Told(Box<Call>);
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

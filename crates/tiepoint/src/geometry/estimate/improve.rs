@@ -116,9 +116,6 @@ impl Judge<'_> {
         for _ in 0..WEIGHTED {
             let (loss, normal) = self.system(&fit, WIDE * WIDE * deviation, Weights::Biweight);
             let Some(next) = normal.step(self.kind, &fit, self.rays.as_ref(), 0.0) else { break };
-            if std::env::var_os("TP_DBG").is_some() {
-                eprintln!("{} {loss:e} {:e}", self.points.len(), (last - loss) / loss);
-            }
             fit = next;
             if (last - loss).abs() <= STEADY * loss {
                 break;
