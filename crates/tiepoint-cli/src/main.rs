@@ -57,6 +57,10 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    output::note_printed(error.print());
+    // Of help often only the beginning is read (`| head`).
+    match error.print() {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        printed => output::note_printed(printed),
+    }
     Ok(())
 }

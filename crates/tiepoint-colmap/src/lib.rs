@@ -97,6 +97,14 @@ impl Exported {
     }
 }
 
+/// Fails if [`export`] could not write to `path`: before hours of work whose result would go there.
+///
+/// # Errors
+/// [`Error::Format`] and [`Error::Io`] as [`export`].
+pub fn check_place(path: impl AsRef<Path>, options: &ExportOptions) -> Result<()> {
+    Unfinished::beside(path.as_ref(), options.replace).map(drop)
+}
+
 /// Writes the database of a finished collection to `path`.
 ///
 /// # Errors
@@ -290,11 +298,12 @@ impl<'d> Tables<'d> {
         for ((index, photograph), camera) in collection.photographs().iter().enumerate().zip(camera_of) {
             let (id, Some(camera)) = (index + 1, camera) else { continue };
             exported.images += 1;
-            let (position, gravity) = (photograph.metadata.position, photograph.metadata.gravity);
+            let gravity = photograph.metadata.gravity;
+            let position = photograph.metadata.position;
+            let position = position.and_then(|at| Some([at.latitude, at.longitude, at.altitude?]));
             exported.positions += usize::from(position.is_some());
             let Some(priors) = &mut self.priors else {
-                let [x, y, z] =
-                    [0, 1, 2].map(|i| position.map(|at| [at.latitude, at.longitude, at.altitude][i]));
+                let [x, y, z] = [0, 1, 2].map(|i| position.map(|at| at[i]));
                 self.images.execute(params![id, photograph.name, camera + 1, x, y, z])?;
                 continue;
             };
@@ -303,7 +312,7 @@ impl<'d> Tables<'d> {
                 continue;
             }
             let (place, system) = match position {
-                Some(at) => ([at.latitude, at.longitude, at.altitude], WGS84),
+                Some(at) => (at, WGS84),
                 None => ([f64::NAN; 3], NO_SYSTEM),
             };
             let (place, gravity) = (floats(&place), floats(&gravity.unwrap_or([f64::NAN; 3])));

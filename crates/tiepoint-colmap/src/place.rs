@@ -111,7 +111,10 @@ impl Unfinished {
 }
 
 fn foreign(path: &Path) -> Error {
-    Error::format(path, "is there and was not written by tiepoint; name another file, or replace it")
+    Error::format(
+        path,
+        "is there and was not written by tiepoint; name another file, or replace it (`replace`)",
+    )
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

@@ -241,6 +241,12 @@ impl Collection {
         }))
     }
 
+    /// Fails if a database could not be written to `path`.
+    #[staticmethod]
+    fn check_place(path: PathBuf, replace: bool) -> PyResult<()> {
+        tiepoint_colmap::check_place(path, &ExportOptions::default().with_replace(replace)).map_err(raised)
+    }
+
     /// The verdict on the finished collection, and its reasons.
     fn assess<'py>(&self, py: Python<'py>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Assessed<'py>> {
         let found = run_on(py, device, |p| {

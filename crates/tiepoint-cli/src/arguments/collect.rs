@@ -54,7 +54,7 @@ impl CollectArguments {
     }
 }
 
-/// All stages.
+// All stages.
 #[derive(Debug, Args)]
 pub(crate) struct WholeArguments {
     /// Photographs, or folders of them
@@ -186,7 +186,7 @@ impl OutputArguments {
     }
 }
 
-/// The options that a work folder records.
+// The options that a work folder records.
 #[derive(Debug, Args)]
 pub(crate) struct OptionArguments {
     /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names on each line

@@ -13,7 +13,7 @@ use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::image::Range;
 use tiepoint::options::{Field, Kind, Named, OptionTable, Value};
 
-/// The detector and its options.
+// The detector and its options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Detector")]
 pub(crate) struct DetectorArguments {

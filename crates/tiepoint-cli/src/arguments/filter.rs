@@ -15,7 +15,7 @@ use tiepoint::filter::convolve::Kernel;
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::image::{Border, OutputFormat, Size};
 
-/// The files and options that all filters have.
+// The files and options that all filters have.
 #[derive(Debug, Args)]
 pub(crate) struct FilterFiles {
     /// The image

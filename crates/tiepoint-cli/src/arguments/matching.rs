@@ -12,7 +12,7 @@ use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
 use tiepoint::register::{Modality, Rematch, TieOptions, Views};
 
-/// How two images are searched and matched, and the report about it.
+// How two images are searched and matched, and the report about it.
 #[derive(Debug, Args)]
 pub(crate) struct PairArguments {
     #[command(flatten)]
@@ -41,7 +41,7 @@ impl PairArguments {
     }
 }
 
-/// How matches are found and verified.
+// How matches are found and verified.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchingArguments {
@@ -71,7 +71,7 @@ pub(crate) struct MatchingArguments {
     pub(crate) given: Option<PathBuf>,
 }
 
-/// What is known about the sensors that made the images.
+// What is known about the sensors that made the images.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct SensorArguments {

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     pub(crate) global: GlobalArguments,
 }
 
-/// The flags of every command.
+// The flags of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {

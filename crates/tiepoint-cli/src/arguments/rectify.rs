@@ -17,7 +17,7 @@ use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::Size;
 use tiepoint::register::Views;
 
-/// What is known about the cameras without a calibration.
+// What is known about the cameras without a calibration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CameraArguments {
     /// Focal length of LEFT in pixels, if no calibration is given: of a photograph, or of a rectified pair, whose principal

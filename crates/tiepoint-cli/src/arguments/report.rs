@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use tiepoint_report::DEFAULT_LIMIT;
 
-/// The file of the page, and how large it may be.
+// The file of the page, and how large it may be.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArguments {
     /// Write a page that shows the result: one .html file that needs only a browser, no network and no server
@@ -50,7 +50,7 @@ impl ReportArguments {
     }
 }
 
-/// `tiepoint report`.
+// `tiepoint report`.
 #[derive(Debug, Args)]
 pub(crate) struct ComparisonArguments {
     /// The pages of two runs of the same command, written by --report: the earlier run, then the later one

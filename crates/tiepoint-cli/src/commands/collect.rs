@@ -72,6 +72,9 @@ fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
     let files = check_output(&arguments.output)?.reads(&arguments.images);
     files.reads(&options.pairs.list).check()?;
+    if arguments.output.format()?.is_none() {
+        tiepoint_colmap::check_place(arguments.output.output()?, &database_options(&arguments.output))?;
+    }
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = exported(collection, &arguments.output)?;
     go_on(after_scan(&collection, added, arguments, context))
@@ -345,10 +348,7 @@ fn export(
             (said, joined([json!({ "output": name.to_string() }), json!(written)]), written.evidence)
         }
         None => {
-            let options = ExportOptions::default()
-                .with_replace(output.replace)
-                .with_without_descriptors(output.no_descriptors)
-                .with_old_layout(output.colmap == "3.8");
+            let options = database_options(output);
             let exported = tiepoint_colmap::export_beside(collection, path, &options, cpu, matching)?;
             warn(exported.warning(), context);
             let said = format!(
@@ -368,6 +368,13 @@ fn export(
     }
     context.say(&assessment.to_string());
     page(collection, &output.report, &described, context)
+}
+
+fn database_options(output: &OutputArguments) -> ExportOptions {
+    ExportOptions::default()
+        .with_replace(output.replace)
+        .with_without_descriptors(output.no_descriptors)
+        .with_old_layout(output.colmap == "3.8")
 }
 
 /// Writes the page, if one was asked for.

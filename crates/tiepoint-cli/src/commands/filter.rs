@@ -11,16 +11,26 @@ use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::AnyImage;
+use tiepoint::image::{self, AnyImage, Known, OutputFormat};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, tiff, .. } = filter.files();
     let mut clock = Clock::start(&context.processor.cpu);
-    let image = clock
-        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?
-        .image;
+    let file = clock
+        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?;
+    if file.shown.is_some() {
+        let input = input.display();
+        context.note(&format!(
+            "{input}: pixels without data are filtered like others, and change those around them"
+        ));
+    }
+    let image = file.image;
+    let place = image::read_georeference(input)?
+        .filter(|_| OutputFormat::of(output).is_ok_and(|f| f == OutputFormat::Tiff));
     let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
-    clock.time(Part::Write, || write_picture(output, &filtered, &tiff.known(), context))?;
+    clock.time(Part::Write, || {
+        write_picture(output, &filtered, &Known { place: place.as_ref(), ..tiff.known() }, context)
+    })?;
     context.print_notes();
     let size = filtered.size();
     context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3));

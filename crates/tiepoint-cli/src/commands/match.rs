@@ -25,10 +25,11 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         if let Some(path) = &arguments.output {
             let names = names_of([&arguments.a, &arguments.b], format);
             let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
-            let place = if placed { image::read_georeference(&arguments.b)? } else { None };
+            let place = |path| if placed { image::read_georeference(path) } else { Ok(None) };
+            let places = [place(&arguments.a)?, place(&arguments.b)?];
             let images = MatchedImages {
                 names: names.each_ref().map(String::as_str),
-                place: place.as_ref(),
+                places: places.each_ref().map(Option::as_ref),
                 sizes: Some(pair.features.each_ref().map(|features| features.image)),
                 model: pair.tie.b_from_a,
             };

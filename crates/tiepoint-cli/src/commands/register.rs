@@ -171,7 +171,18 @@ impl Laid {
             compression: arguments.tiff.compress,
             ..known
         };
-        write_picture(path, &self.file.image, &known, context)
+        write_picture(path, &self.file.image, &known, context)?;
+        if !holds && image::read_georeference(path)?.is_some() {
+            context.note(&format!(
+                "{shown}: the world file beside it was there before and does not belong to it; remove it"
+            ));
+        }
+        if place.is_none()
+            && let Some(reason) = image::place_not_read(reference)
+        {
+            context.note(&format!("{shown} has no place on the map: {named} {reason}"));
+        }
+        Ok(())
     }
 
     fn write(

@@ -45,6 +45,14 @@ impl Files {
                 )));
             }
         }
+        // A picture's mask is written beside it, or removed.
+        for path in &self.written {
+            let mut mask = path.clone().into_os_string();
+            mask.push(".msk");
+            if let Some(place @ Place::Existing(_)) = Place::of(Path::new(&mask)) {
+                results.insert(place, path);
+            }
+        }
         // If all outputs are new, which is usual, no input can be one of them.
         if !results.keys().any(|place| matches!(place, Place::Existing(_))) {
             return Ok(());

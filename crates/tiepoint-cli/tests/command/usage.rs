@@ -174,3 +174,21 @@ fn a_word_that_is_no_text_is_named() {
     let message = refused(command.arg(std::ffi::OsStr::from_bytes(b"\xff.csv")), 2);
     assert!(message.contains(r#""\xFF.csv""#) && !message.contains("a.png"), "{message}");
 }
+
+#[test]
+fn help_of_a_command_begins_with_what_it_does() {
+    let folder = Folder::new("help");
+    let all = folder.works("--help");
+    let commands: Vec<(&str, &str)> = all
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.trim().split_once("  "))
+        .map(|(name, does)| (name, does.trim()))
+        .collect();
+    assert!(commands.len() > 10, "{all}");
+    for (name, does) in commands.into_iter().filter(|(name, _)| *name != "help") {
+        let help = folder.works(format!("{name} --help"));
+        assert!(help.starts_with(does), "{name}: {}", help.lines().next().unwrap_or_default());
+    }
+}

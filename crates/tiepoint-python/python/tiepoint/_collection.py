@@ -482,7 +482,12 @@ class Collection:
             unknown = [name for name in pair if name not in numbers]
             if unknown:
                 raise OptionError(f"the collection has no photograph {unknown[0]}")
-            rows = np.asarray(getattr(found, "pairs", found)).reshape(-1, 2)
+            rows = np.asarray(getattr(found, "pairs", found))
+            if rows.size == 0:
+                rows = np.zeros((0, 2), np.uint32)
+            if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+                expected = "(M, 2) integers, in each row the index of a feature of the first and one of the second"
+                raise OptionError(f"matches of {pair[0]} and {pair[1]} are {rows.shape} {rows.dtype}: expected {expected}")
             if rows.size and not (0 <= rows.min() and rows.max() < 2**32):
                 raise OptionError(f"matches of {pair[0]} and {pair[1]} have indices from {rows.min()} to {rows.max()}: expected those of features")
             given.append(([numbers[name] for name in pair], np.ascontiguousarray(rows, np.uint32)))
@@ -596,6 +601,8 @@ def _collected(
     images: Any, output: Any, work: Any, options: Any, devices: Any, replace: Any, max_unreadable: Any, limited: Any
 ) -> Collection:
     max_pixels, max_bytes, sync = limited
+    if output is not None:
+        _core.Collection.check_place(os.fspath(output), replace)
     collection = Collection.scan(
         images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes, sync=sync
     )

@@ -18,11 +18,11 @@ pub fn features(payload: &[u8]) {
 pub fn hdf5(file: &[u8]) {
     let storage = std::sync::Arc::new(hdf5_reader::BytesStorage::new(file.to_vec()));
     let Ok(file) = crate::feature::files::hdf5::Hdf5::of(storage) else { return };
-    for first in file.groups("").unwrap_or_default() {
+    for first in file.members("").unwrap_or_default().0 {
         if let Ok(Some(found)) = file.features(&first) {
             assert!(found.check().is_ok(), "what is read is in order");
         }
-        for second in file.groups(&first).unwrap_or_default() {
+        for second in file.members(&first).unwrap_or_default().0 {
             let matches = file.array(&format!("{first}/{second}/matches0"));
             let _ = matches.map(|matches| matches.map(|matches| matches.integers().len()));
         }

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `.txt` | COLMAP's text, as `matches_importer` reads it: the names of two photographs, a line of two indices for each match, an empty line |
-//! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1 |
+//! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1; or an array of two indices a row in place of that group |
 //!
 //! The work folder keeps them in `given.bin`: for each pair both photographs and the number of matches, then the
 //! matches of all pairs, all u32. The head of the file has the hash of these bytes, on which results depend.
@@ -27,6 +27,14 @@ pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
 /// The matches of a pair among those that are given, as a search that found them would give them.
 pub(super) fn of_pair(given: &ByPair, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
     given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))
+}
+
+/// Matches as a file gives them.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    pub(super) by_pair: ByPair,
+    /// How many features a photograph has, if the file says so.
+    features: BTreeMap<u32, usize>,
 }
 
 /// Adds the matches of a pair, with its photographs in any order.
@@ -66,12 +74,25 @@ impl Collection {
             add(&mut by_pair, pair, matches);
         }
         let states = self.states(cpu)?;
-        let pairs = self.write_given(by_pair, &states)?;
+        let pairs = self.write_given(Given { by_pair, ..Given::default() }, &states)?;
         self.write_pairs(&self.pairs_path(), self.choice_fingerprint(&states), &pairs)
     }
 
     /// Checks and stores given matches. Returns their pairs.
-    pub(super) fn write_given(&self, mut by_pair: ByPair, states: &[State]) -> Result<super::PairSet> {
+    pub(super) fn write_given(&self, given: Given, states: &[State]) -> Result<super::PairSet> {
+        let Given { mut by_pair, features } = given;
+        for (index, count) in features {
+            if let State::Found { known, .. } = &states[index as usize]
+                && known.count != count
+            {
+                return Err(Error::Mismatch(format!(
+                    "matches are given for {count} features of {}, which has {}: they were found for other features, which \
+                     --features takes",
+                    self.photographs()[index as usize].name,
+                    known.count
+                )));
+            }
+        }
         for (pair, matches) in &mut by_pair {
             matches.sort_unstable();
             matches.dedup();
@@ -133,12 +154,13 @@ fn decode(body: &[u8]) -> Option<ByPair> {
     fields.0.is_empty().then_some(by_pair)
 }
 
-pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<ByPair> {
+pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<Given> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("h5" | "hdf5") => of_hloc(path, names),
         _ => {
             let text = read_text(path, "COLMAP's text of matches, or hloc's .h5")?;
-            of_text(&text, names).map_err(|reason| Error::format(path, reason))
+            let by_pair = of_text(&text, names).map_err(|reason| Error::format(path, reason))?;
+            Ok(Given { by_pair, ..Given::default() })
         }
     }
 }
@@ -181,7 +203,7 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
 }
 
 /// hloc's file, in which names have - instead of /.
-fn of_hloc(path: &Path, names: &Names<'_>) -> Result<ByPair> {
+fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     let fault = |reason: String| Error::format(path, reason);
     let (file, mut known) = (Hdf5::open(path)?, BTreeMap::new());
     for (name, index) in names.each() {
@@ -196,22 +218,49 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<ByPair> {
         let found = known.get(name).copied();
         found.ok_or_else(|| fault(format!("{name:?} is no photograph of the collection")))
     };
-    let mut by_pair = ByPair::new();
-    for first in file.groups("").map_err(fault)? {
+    let mut given = Given::default();
+    for first in file.members("").map_err(fault)?.0 {
         let a = number(&first)?;
-        for second in file.groups(&first).map_err(fault)? {
-            let (b, place) = (number(&second)?, format!("{first}/{second}/matches0"));
-            let array = file.array(&place).map_err(fault)?;
-            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
-            let matches = (0..).zip(array.integers());
-            let matches = matches.filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
+        let (groups, arrays) = file.members(&first).map_err(fault)?;
+        for second in groups.iter().chain(&arrays) {
+            let place = format!("{first}/{second}");
+            let of_group = groups.contains(second);
+            let b = known.get(second.as_str()).copied().ok_or_else(|| {
+                fault(format!("{place}: {second:?} is no photograph of the collection; expected matches as hloc writes them"))
+            })?;
             if a == b {
                 return Err(fault(format!("{first} is matched with itself")));
             }
-            add(&mut by_pair, [a, b], matches);
+            let place = if of_group { format!("{place}/matches0") } else { place };
+            let array = file.array(&place).map_err(fault)?;
+            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
+            let values = array.integers();
+            if of_group {
+                given.features.insert(a, values.len());
+                let matches = (0..).zip(values).filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
+                add(&mut given.by_pair, [a, b], matches);
+                continue;
+            }
+            let pairs = match array.shape[..] {
+                [_, 2] => values.as_chunks::<2>().0.iter().map(|pair| pair.map(u32::try_from)),
+                _ => {
+                    return Err(fault(format!(
+                        "{place} has the shape {:?}, expected two indices a row",
+                        array.shape
+                    )));
+                }
+            };
+            let pairs = pairs.map(|pair| match pair {
+                [Ok(i), Ok(j)] => Ok([i, j]),
+                _ => Err(fault(format!("{place} holds numbers that are no indices of features"))),
+            });
+            add(&mut given.by_pair, [a, b], pairs.collect::<Result<Vec<_>>>()?);
         }
     }
-    Ok(by_pair)
+    match given.by_pair.is_empty() {
+        true => Err(fault("holds no matches: expected a group for each photograph, in it one for each partner, with matches0 (hloc)".into())),
+        false => Ok(given),
+    }
 }
 
 #[cfg(test)]

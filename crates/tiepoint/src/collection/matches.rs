@@ -135,7 +135,8 @@ impl Collection {
         cpu: &Cpu,
     ) -> Result<Option<Round<'_>>> {
         let round = |pairs| self.round(states, pairs, CLOSURE).map(Some);
-        let more = self.options().pairs.closure && self.resolved() != PairChoice::Matches;
+        let is_given = matches!(self.resolved(), PairChoice::List | PairChoice::Matches);
+        let more = self.options().pairs.closure && !is_given;
         if first.pairs.set == PairSet::All || !more {
             return round(PairSet::list([]));
         }

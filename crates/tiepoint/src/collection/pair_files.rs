@@ -95,7 +95,8 @@ impl Collection {
                 }
                 let source = self.path_of(first).to_string_lossy().into_owned();
                 let names = if format == MatchFormat::Vrt { [&*source, sides[1]] } else { sides };
-                let images = MatchedImages { place: places.get(&second), ..names.into() };
+                let images =
+                    MatchedImages { places: [first, second].map(|side| places.get(&side)), ..names.into() };
                 write_matches(path, Some(format), images, &rows)?;
                 written.pairs += 1;
                 written.inliers += rows.len() as u64;

@@ -7,7 +7,7 @@ use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matches};
 use crate::device::Cpu;
-use crate::files::Disk;
+use crate::files::{Disk, read_text};
 use crate::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -172,7 +172,7 @@ fn hash_of(path: &Path) -> Result<u64> {
 /// The pairs of the list, and the hash of its text.
 pub(super) fn read_list(options: &PairOptions, photographs: &[Photograph]) -> Result<(PairSet, u64)> {
     let path = list_of(options)?;
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let text = read_text(path, "two names of photographs a line")?;
     Ok((listed(&text, path, photographs)?, fingerprint([text.as_bytes()])))
 }
 
@@ -430,7 +430,13 @@ impl<'p> Names<'p> {
         })?;
         let number_of = |name: &str| {
             let found = self.numbers.get(name.trim()).copied();
-            found.ok_or_else(|| format!("{:?} is no photograph of the collection", name.trim()))
+            found.ok_or_else(|| {
+                let like = self
+                    .names
+                    .first()
+                    .map_or(String::new(), |first| format!(", whose names are like {first:?}"));
+                format!("{:?} is no photograph of the collection{like}", name.trim())
+            })
         };
         Ok([number_of(a)?, number_of(b)?])
     }
@@ -454,7 +460,7 @@ mod tests {
     use crate::image::{Metadata, Position};
 
     fn photographs(positions: &[Option<[f64; 2]>]) -> Vec<Photograph> {
-        let at = |p: [f64; 2]| Position { latitude: p[0], longitude: p[1], altitude: 0.0 };
+        let at = |p: [f64; 2]| Position { latitude: p[0], longitude: p[1], altitude: None };
         let photograph = |(i, p): (u32, &Option<[f64; 2]>)| Photograph {
             metadata: Metadata { position: p.map(at), ..Metadata::default() },
             ..Photograph::named(format!("image {i}.jpg"), i)

@@ -149,28 +149,45 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
         photograph
     })?;
     let mut found = Vec::with_capacity(files.len());
-    for ((_, path), read) in files.iter().zip(photographs) {
+    // Whose given features a file holds.
+    let mut owners = HashMap::new();
+    for ((name, path), read) in files.iter().zip(photographs) {
         match read {
-            Ok(photograph) => found.push(Photograph { slot: found.len() as u32, ..photograph }),
+            Ok((photograph, features)) => {
+                if let Some(features) = features
+                    && let Some(other) = owners.insert(features.clone(), name)
+                {
+                    return Err(Error::format(
+                        features,
+                        format!(
+                            "would be the features of both {other} and {name}; put the whole names before the extension"
+                        ),
+                    ));
+                }
+                found.push(Photograph { slot: found.len() as u32, ..photograph });
+            }
             Err(reason) => scanned.refused.push((path.clone(), reason)),
         }
     }
     Ok((Listing { root, photographs: found, list: None }, scanned))
 }
 
-/// A photograph, or why it is left out.
+/// A photograph, and the file of its own that gives its features, if there is one; or why it is left out.
 fn photograph(
     name: &str,
     path: &Path,
     options: &FeatureOptions,
-) -> Result<std::result::Result<Photograph, String>> {
+) -> Result<std::result::Result<(Photograph, Option<PathBuf>), String>> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(e) => return refusal(path, e).map(Err),
     };
     let metadata = Metadata::read(path)?;
-    let beside = beside(options, name)?.map(|(_, version)| version);
-    Ok(Ok(Photograph { name: name.to_owned(), file: FileVersion::of(&meta), beside, metadata, slot: 0 }))
+    let (beside, version) = beside(options, name)?.unzip();
+    let file = FileVersion::of(&meta);
+    let photograph = Photograph { name: name.to_owned(), file, beside: version, metadata, slot: 0 };
+    let is_own = options.given.as_ref().is_some_and(|given| beside.as_ref() != Some(given));
+    Ok(Ok((photograph, beside.filter(|_| is_own))))
 }
 
 /// The system's error ELOOP, for links that lead to each other.

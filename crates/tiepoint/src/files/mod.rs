@@ -46,10 +46,19 @@ pub fn write_atomically(
 
 /// The text of a file. `expected` completes the error for a file that holds none.
 pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| match e.kind() {
-        io::ErrorKind::InvalidData => Error::format(path, format!("is no text: expected {expected}")),
-        _ => Error::io(path, e),
-    })
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    let text = match &bytes[..] {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            return Err(Error::format(path, "is text in UTF-16: save it as UTF-8"));
+        }
+        // The mark that some editors put before UTF-8.
+        [0xef, 0xbb, 0xbf, text @ ..] => text,
+        text => text,
+    };
+    match std::str::from_utf8(text) {
+        Ok(text) => Ok(text.into()),
+        Err(_) => Err(Error::format(path, format!("is no text: expected {expected}"))),
+    }
 }
 
 /// Whether a file of this name is the process's standard output, which has no extension to tell a format.

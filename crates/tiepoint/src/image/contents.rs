@@ -176,6 +176,21 @@ impl FileImage {
         size: Size,
         place: impl Fn(&AnyImage, f32) -> Result<(AnyImage, Image<u8>)>,
     ) -> Result<Self> {
+        if let (AnyImage::F32(image), Some(no_data)) = (&self.image, self.no_data)
+            && image.channels() > 1
+            && !no_data.is_nan()
+            && image.data().contains(&(no_data as f32))
+        {
+            // A channel may lack data where another has some.
+            let mut image = image.clone();
+            image.data_mut().iter_mut().filter(|v| **v == no_data as f32).for_each(|v| *v = f32::NAN);
+            let holes = Self { image: image.into(), no_data: None, ..self.clone() };
+            let mut found = holes.resampled(size, place)?;
+            if let AnyImage::F32(image) = &mut found.image {
+                image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = no_data as f32);
+            }
+            return Ok(Self { no_data: self.no_data, ..found });
+        }
         let resampled = |image: AnyImage, valid: Image<u8>| {
             let image = no_data::marked(image, &valid, self.no_data);
             let shown = valid.data().contains(&0).then_some(valid);
@@ -186,7 +201,7 @@ impl FileImage {
             let (image, covered) = place(&self.image, outside)?;
             return Ok(resampled(image, covered));
         };
-        let mut valid = Image::try_filled(size, 1, 255)?;
+        let mut valid = Image::try_filled(size, 1, 0)?;
         let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
             let mut band = AnyImage::from(view.to_image());
             no_data::to_nan(&mut band, shown);
@@ -194,7 +209,7 @@ impl FileImage {
                 unreachable!("floats stay floats")
             };
             let pixels = valid.data_mut().iter_mut().zip(image.data()).zip(covered.data());
-            pixels.filter(|((_, v), c)| v.is_nan() || **c == 0).for_each(|((valid, _), _)| *valid = 0);
+            pixels.filter(|((_, v), c)| !v.is_nan() && **c != 0).for_each(|((valid, _), _)| *valid = 255);
             Ok(image)
         };
         let image = by_pixel!(self.image.view(), view => by_channel(view, size, &mut placed)?.into());

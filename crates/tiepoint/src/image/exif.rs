@@ -47,8 +47,8 @@ pub struct Position {
     pub latitude: f64,
     /// Degrees, east positive.
     pub longitude: f64,
-    /// Metres.
-    pub altitude: f64,
+    /// Metres; `None` if the photograph does not record it.
+    pub altitude: Option<f64>,
 }
 
 /// The diagonal of film of 24 × 36 mm.
@@ -123,12 +123,16 @@ fn focal(exif: &Exif) -> Option<Focal> {
         return Some(Focal::Film35(film));
     }
     let focal = number(exif, Tag::FocalLength).filter(positive)?;
-    let millimetres = match number(exif, Tag::FocalPlaneResolutionUnit).unwrap_or(2.0) {
-        3.0 => 10.0,
-        4.0 => 1.0,
-        _ => 25.4,
+    // Pixels for each of these; inches if nothing is said.
+    let unit = match number(exif, Tag::FocalPlaneResolutionUnit).unwrap_or(2.0) {
+        2.0 => Some(25.4),
+        3.0 => Some(10.0),
+        4.0 => Some(1.0),
+        5.0 => Some(0.001),
+        _ => None,
     };
     let axis = |pixels, resolution| {
+        let millimetres = unit?;
         let pixels = number(exif, pixels).filter(positive)?;
         let resolution = number(exif, resolution).filter(positive)?;
         Some(pixels / resolution * millimetres).filter(positive)
@@ -144,15 +148,19 @@ fn position(exif: &Exif) -> Option<Position> {
         let parts = rationals(exif, tag)?;
         let [degrees, minutes, seconds] = [0, 1, 2].map(|i| parts.get(i).copied().unwrap_or(0.0));
         let angle = degrees + minutes / 60.0 + seconds / 3600.0;
-        let sign = if text(exif, reference)?.to_uppercase() == negative { -1.0 } else { 1.0 };
+        // Without a reference it is north or east, as COLMAP reads it.
+        let is_negative = text(exif, reference).is_some_and(|side| side.to_uppercase() == negative);
+        let sign = if is_negative { -1.0 } else { 1.0 };
         Some(sign * angle)
     };
     let latitude = angle(Tag::GPSLatitude, Tag::GPSLatitudeRef, "S")?;
     let longitude = angle(Tag::GPSLongitude, Tag::GPSLongitudeRef, "W")?;
-    let height = number(exif, Tag::GPSAltitude)?;
+    let height = number(exif, Tag::GPSAltitude);
     let below = exif.get_field(Tag::GPSAltitudeRef, In::PRIMARY).and_then(|f| f.value.get_uint(0)) == Some(1);
-    let altitude = if below { -height } else { height };
-    let sound = latitude.abs() <= 90.0 && longitude.abs() <= 180.0 && altitude.abs() <= 1e5;
+    let altitude = height.map(|height| if below { -height } else { height });
+    let sound = latitude.abs() <= 90.0
+        && longitude.abs() <= 180.0
+        && altitude.is_none_or(|metres| metres.abs() <= 1e5);
     sound.then_some(Position { latitude, longitude, altitude })
 }
 

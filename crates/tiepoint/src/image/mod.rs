@@ -54,9 +54,10 @@ pub use pixels::{Made, MadeMask, Pixels};
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;
+pub(crate) use read::has_palette;
 pub use read::{
-    ReadOptions, decode, decode_file, decode_grey_alpha, read, read_file, read_georeference, read_grey,
-    read_grey_alpha, read_shape,
+    ReadOptions, decode, decode_file, decode_grey_alpha, place_not_read, read, read_file, read_georeference,
+    read_grey, read_grey_alpha, read_shape,
 };
 pub use shades::Shades;
 pub use tiff::Georeference;

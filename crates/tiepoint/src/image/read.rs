@@ -144,6 +144,36 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     found.map_or_else(|| world_file::beside(path), |found| Ok(Some(found)))
 }
 
+/// Whether the image at `path` is stored as indices into a palette, or as inks, and read as colours.
+pub(crate) fn has_palette(path: &Path) -> Result<bool> {
+    let mut source = BufReader::new(File::open(path).map_err(|e| Error::io(path, e))?);
+    let head = source.fill_buf().map_err(|e| Error::io(path, e))?;
+    match head {
+        [0x89, b'P', b'N', b'G', ..] => Ok(head.get(25) == Some(&3)),
+        [b'G', b'I', b'F', ..] => Ok(true),
+        [b'B', b'M', ..] => Ok(head.get(28).is_some_and(|bits| *bits <= 8)),
+        head if is_tiff(head) => tiff::has_palette(source).map_err(|fault| fault.at(path, "the image does")),
+        _ => Ok(false),
+    }
+}
+
+/// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 of GeoJP2, or a pipe.
+pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
+    /// The identifier of the box that holds a GeoTIFF (GeoJP2 1.0.3, section 1.5).
+    const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
+    /// Boxes before the pixels are shorter.
+    const MOST: u64 = 1 << 20;
+    let path = path.as_ref();
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Some("is a pipe, whose place is not read; name a file");
+    }
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(MOST).read_to_end(&mut head).ok()?;
+    let is_jp2 = head.get(4..8) == Some(b"jP  ");
+    let has_place = is_jp2 && head.windows(BOX.len()).any(|bytes| bytes == BOX);
+    has_place.then_some("is a JPEG 2000, whose place is not read; make a GeoTIFF of it")
+}
+
 /// As [`read_georeference`], of a TIFF in memory.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn georeference_of(bytes: &[u8]) -> Option<Georeference> {
@@ -169,6 +199,9 @@ fn open(
         return read_pipe(pipe, path, options, channels);
     }
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    // A place on the map is that of the pixels as they are stored. A TIFF that has one itself is not turned either.
+    let is_placed = options.orient && matches!(world_file::beside(path), Ok(Some(_)));
+    let options = &options.with_orient(options.orient && !is_placed);
     let request = Request { options, channels, file_len: meta.len(), shape };
     let read = read_source(BufReader::with_capacity(1 << 16, file), path, &request);
     let mut image = read.map_err(|e| match (e, foreign::envi(path)) {

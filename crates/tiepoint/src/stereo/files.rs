@@ -159,8 +159,13 @@ options! {
 pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
     reading.check()?;
     let path = path.as_ref();
-    let image = image::read(path, &reading.limits)?;
-    from_image(&image, reading).map_err(|reason| Error::format(path, reason))
+    let (image, shown) = image::read_file(path, &reading.limits)?.into_seen();
+    let mut map = from_image(&image, reading).map_err(|reason| Error::format(path, reason))?;
+    if let Some(shown) = shown {
+        let hidden = map.data_mut().iter_mut().zip(shown.data()).filter(|(_, shown)| **shown == 0);
+        hidden.for_each(|(d, _)| *d = super::INVALID);
+    }
+    Ok(map)
 }
 
 fn from_image(image: &AnyImage, reading: &DisparityReading) -> std::result::Result<Image<f32>, String> {

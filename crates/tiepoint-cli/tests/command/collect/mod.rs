@@ -269,9 +269,10 @@ fn pairs_are_chosen_in_several_ways() {
     photographs(&folder);
     folder.put("list.txt", "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\n");
     for (arguments, expected, what) in [
-        ("list.txt --no-closure --pair-list verified.txt", 2, "the pairs of the list that match"),
-        ("verified.txt --no-closure", 2, "the verified pairs that the run before wrote"),
-        ("list.txt", 3, "with the transitive closure"),
+        ("list.txt --pair-list verified.txt", 2, "the pairs of the list that match, and no others"),
+        ("verified.txt", 2, "the verified pairs that the run before wrote"),
+        ("sequence --overlap 1 --no-closure", 5, "neighbours"),
+        ("sequence --overlap 1", 9, "with the transitive closure"),
         ("sequence", 10, "six photographs in sequence"),
         ("top-scale --top-matches 3", 10, "by their largest features"),
     ] {

@@ -9,7 +9,7 @@
 //! 2 − 2 cos). The length is the root of a sum of f64 in the order of the values, so that it is the same everywhere.
 
 use crate::collection::scan::GIVEN;
-use crate::collection::{FeatureOptions, Metric};
+use crate::collection::{CollectionOptions, Metric};
 use crate::feature::files::{self, hdf5::Hdf5};
 use crate::feature::{Descriptors, Features};
 use crate::image::Size;
@@ -26,13 +26,34 @@ pub(super) struct Given {
     /// The file of all features, if `place` is one.
     file: Option<Hdf5>,
     metric: Metric,
+    /// The greatest distance of a match.
+    max_distance: Option<f32>,
 }
 
 impl Given {
-    pub(super) fn open(options: &FeatureOptions) -> Result<Self> {
+    pub(super) fn open(options: &CollectionOptions) -> Result<Self> {
+        let max_distance = options.matching.max_distance;
+        let options = &options.features;
         let place = options.given.clone().unwrap_or_default();
         let file = if place.is_dir() { None } else { Some(Hdf5::open(&place)?) };
-        Ok(Self { place, file, metric: options.metric })
+        Ok(Self { place, file, metric: options.metric, max_distance })
+    }
+
+    /// Fails for floats that are so long that hardly any two are within the greatest distance of a match, which is meant for
+    /// unit vectors.
+    fn check_lengths(&self, features: &Features) -> std::result::Result<(), String> {
+        let (Descriptors::F32(values), Some(most)) = (&features.descriptors, self.max_distance) else {
+            return Ok(());
+        };
+        let lengths = values.chunks_exact(features.dimension.max(1)).map(length);
+        let mean = lengths.sum::<f64>() / features.len().max(1) as f64;
+        match mean > FAR_TOO_LONG * f64::from(most) {
+            true => Err(format!(
+                "holds descriptors of length {mean:.0} on average, and matches are to be no farther apart than {most} \
+                 (--max-distance): --metric cosine compares directions, --max-distance none takes matches of any distance"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content.
@@ -55,11 +76,17 @@ impl Given {
         };
         let features = of_photograph(features, size).map_err(fault)?;
         Ok(match self.metric {
-            Metric::L2 => features,
+            Metric::L2 => {
+                self.check_lengths(&features).map_err(fault)?;
+                features
+            }
             Metric::Cosine => unit(features),
         })
     }
 }
+
+/// Descriptors this many times as long as the greatest distance of a match are not those for which it was meant.
+const FAR_TOO_LONG: f64 = 10.0;
 
 /// The file of features that a photograph should have.
 fn wanted(folder: &Path, name: &str) -> String {
@@ -98,6 +125,10 @@ pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
     Ok(())
 }
 
+fn length(descriptor: &[f32]) -> f64 {
+    descriptor.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt()
+}
+
 /// The same features with descriptors of length 1; those that are 0 stay 0.
 fn unit(features: Features) -> Features {
     let dimension = features.dimension;
@@ -109,7 +140,7 @@ fn unit(features: Features) -> Features {
         Descriptors::F32(values) => values.clone(),
     };
     let of_length_one = |descriptor: &[f32]| {
-        let length = descriptor.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt();
+        let length = length(descriptor);
         let by = if length > 0.0 { length } else { 1.0 };
         descriptor.iter().map(|v| (f64::from(*v) / by) as f32).collect::<Vec<_>>()
     };

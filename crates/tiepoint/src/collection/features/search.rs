@@ -238,7 +238,7 @@ impl<'c> Extraction<'c> {
 
     /// Takes the features that are given for the photographs.
     fn take_given(&self, cpu: &Cpu) -> Result<()> {
-        let given = Given::open(&self.collection.options().features)?;
+        let given = Given::open(self.collection.options())?;
         let work = |stop: &Stop| -> Result<()> {
             while !stop.is_set()
                 && let Some(index) = self.next()

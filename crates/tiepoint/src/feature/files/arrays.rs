@@ -76,8 +76,12 @@ impl Array {
     }
 }
 
-/// The features in the arrays that `find` gives for a name.
-pub(crate) fn features(find: impl Fn(&str) -> Result<Option<Array>, String>) -> Result<Features, String> {
+/// The features in the arrays that `find` gives for a name. As many descriptors as one has values lie in `square`: in rows
+/// or in columns.
+pub(crate) fn features(
+    find: impl Fn(&str) -> Result<Option<Array>, String>,
+    square: Lie,
+) -> Result<Features, String> {
     let first = |names: [&'static str; 2]| -> Result<_, String> {
         for name in names {
             if let Some(array) = find(name)? {
@@ -114,16 +118,25 @@ pub(crate) fn features(find: impl Fn(&str) -> Result<Option<Array>, String>) -> 
     };
     let (descriptors, dimension) = match find("descriptors")? {
         None => (Descriptors::U8(Vec::new()), 0),
-        Some(array) => descriptors(&array, n)?,
+        Some(array) => descriptors(&array, n, square)?,
     };
     let image =
         first(["image", "image_size"])?.map_or(Ok(Size::default()), |(name, array)| size(name, &array))?;
     Ok(Features { keypoints: (0..n).map(keypoint).collect(), descriptors, dimension, image })
 }
 
-/// Descriptors of `n` features: a row each, or, as hloc has them, a column each.
-fn descriptors(array: &Array, n: usize) -> Result<(Descriptors, usize), String> {
+/// How descriptors lie in an array.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Lie {
+    Rows,
+    /// As hloc has them.
+    Columns,
+}
+
+/// Descriptors of `n` features: a row each, or a column each.
+fn descriptors(array: &Array, n: usize, square: Lie) -> Result<(Descriptors, usize), String> {
     let (dimension, columns) = match array.shape[..] {
+        [rows, columns] if [rows, columns] == [n, n] => (n, square == Lie::Columns),
         [rows, dimension] if rows == n => (dimension, false),
         [dimension, columns] if columns == n => (dimension, true),
         _ => {
@@ -178,12 +191,16 @@ mod tests {
                 _ => None,
             })
         };
-        let found = features(find).unwrap();
+        let found = features(find, Lie::Rows).unwrap();
         assert_eq!(found.image, Size::new(7, 5));
         assert_eq!(
             (found.dimension, &found.descriptors),
             (3, &Descriptors::F32(vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0]))
         );
+        for (square, values) in [(Lie::Rows, [1.0, 2.0, 3.0, 4.0]), (Lie::Columns, [1.0, 3.0, 2.0, 4.0])] {
+            let square = descriptors(&floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), 2, square).unwrap();
+            assert_eq!(square, (Descriptors::F32(values.to_vec()), 2), "as many values as features");
+        }
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
         assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 1));
@@ -194,7 +211,8 @@ mod tests {
             ("image_size", floats(&[3], &[0.0; 3]), "width and height"),
         ] {
             let other = std::cell::Cell::new(Some(array));
-            let found = features(|asked| if asked == name { Ok(other.take()) } else { find(asked) });
+            let found =
+                features(|asked| if asked == name { Ok(other.take()) } else { find(asked) }, Lie::Rows);
             assert!(found.as_ref().is_err_and(|e| e.contains(reason)), "{name}: {found:?}");
         }
     }

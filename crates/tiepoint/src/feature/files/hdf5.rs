@@ -37,18 +37,19 @@ impl Hdf5 {
         Ok(Self { file })
     }
 
-    /// The names of the groups in a group.
-    pub(crate) fn groups(&self, group: &str) -> std::result::Result<Vec<String>, String> {
+    /// The names of the groups and of the arrays in a group.
+    pub(crate) fn members(&self, group: &str) -> std::result::Result<(Vec<String>, Vec<String>), String> {
         let names = self.file.group(group).and_then(|group| group.member_names());
-        names.map(|(groups, _)| groups).map_err(|e| format!("the group {group:?}: {e}"))
+        names.map_err(|e| format!("the group {group:?}: {e}"))
     }
 
     /// The features in the group of a photograph; `None` if there is none.
     pub(crate) fn features(&self, name: &str) -> std::result::Result<Option<Features>, String> {
-        if self.file.group(name).is_err() {
-            return Ok(None);
-        }
-        arrays::features(|array| self.array(&format!("{name}/{array}"))).map(Some)
+        match self.file.group(name) {
+            Err(hdf5_reader::error::Error::GroupNotFound(_)) => return Ok(None),
+            found => found.map_err(|e| damaged(&e))?,
+        };
+        arrays::features(|array| self.array(&format!("{name}/{array}")), arrays::Lie::Columns).map(Some)
     }
 
     /// The array at a place; `None` if there is none.
@@ -129,7 +130,7 @@ mod tests {
         }
         let file = opened(MATCHES).unwrap();
         assert_eq!(
-            (file.groups("").unwrap(), file.groups("sub-b.png").unwrap()),
+            (file.members("").unwrap().0, file.members("sub-b.png").unwrap().0),
             (vec!["sub-b.png".into()], vec!["a.png".into()])
         );
         assert_eq!(file.array("sub-b.png/a.png/matches0").unwrap().unwrap().integers(), [2, -1]);

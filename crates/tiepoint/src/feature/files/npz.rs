@@ -80,7 +80,7 @@ fn io_error(error: rawzip::Error) -> io::Error {
 
 pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     let archive = Archive::open(bytes)?;
-    arrays::features(|name| archive.array(name))
+    arrays::features(|name| archive.array(name), arrays::Lie::Rows)
 }
 
 struct Entry {

@@ -123,6 +123,12 @@ fn by_crate(
     rows: usize,
 ) -> Result<Vec<u8>, Fault> {
     if plan.coding == Coding::Jpeg {
+        if plan.values == 2 {
+            return Err(
+                "the TIFF holds JPEG of two channels, which is not read; save it with another compression"
+                    .into(),
+            );
+        }
         // Joined as the decoder does: the tables without their end marker, then the cell without its start marker.
         let tables = match decoder.find_tag(Tag::JPEGTables)? {
             Some(tables) => tables.into_u8_vec()?,

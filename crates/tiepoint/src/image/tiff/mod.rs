@@ -13,5 +13,5 @@ mod write;
 
 pub use geo::Georeference;
 pub(super) use geo::read as read_georeference;
-pub(super) use read::read;
+pub(super) use read::{has_palette, read};
 pub(super) use write::{Extra, check, write, write_floats, write_mask};

@@ -12,7 +12,7 @@ use crate::numeric::{float_24, half};
 use ::tiff::{
     TiffError,
     decoder::{Decoder, Limits},
-    tags::ByteOrder,
+    tags::{ByteOrder, Tag},
 };
 use std::io::SeekFrom;
 
@@ -37,7 +37,11 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
     limits.ifd_value_size = usize::try_from(request.file_len).unwrap_or(usize::MAX);
     find_image(&mut decoder)?;
     let mut decoder = decoder.with_limits(limits);
-    let plan = Plan::new(&mut decoder, request)?;
+    let mut plan = Plan::new(&mut decoder, request)?;
+    if plan.colour == Colour::WhiteIsZero && plan.kind == Kind::Unsigned {
+        // The pixels are inverted, so their no-data value is, too.
+        plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
+    }
     let mut decoded = match (&plan.colour, plan.kind, plan.bits) {
         (Colour::Palette(_) | Colour::Lab, ..) | (_, Kind::Unsigned, ..=8) => {
             collect::<u8>(&mut decoder, request, &plan)?
@@ -50,6 +54,14 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
     Ok(Decoded { orientation: plan.orientation, ..decoded })
+}
+
+/// Whether the pixels are indices into a palette, or inks.
+pub(in crate::image) fn has_palette(source: impl Source) -> Result<bool, Fault> {
+    let mut decoder = Decoder::new(source)?;
+    find_image(&mut decoder)?;
+    let found = decoder.find_tag(Tag::PhotometricInterpretation)?.and_then(|value| value.into_u16().ok());
+    Ok(matches!(found, Some(3 | 5)))
 }
 
 /// How many images after the first are looked at for its mask.

@@ -10,8 +10,8 @@
 //! | `vrt` | elements `GCP` with `Pixel`, `Line`, `X`, `Y` | GDAL, as the first image with ground control points |
 //!
 //! The centre of the first pixel is 0, except in the last two formats: these count from its corner, and QGIS counts
-//! upwards. Places in these two lie on the map of the second image where that is known; otherwise those of QGIS are
-//! pixels of the second image.
+//! upwards. Places of the second image in these two lie on its map where that is known, and in QGIS's those of the first
+//! on its own; otherwise those of QGIS are pixels.
 //!
 //! The last five hold each pair of places once: a feature with several directions may have a match for each.
 
@@ -22,7 +22,7 @@ pub use read::{MatchSides, ReadMatches, parse_matches, read_matches, read_matche
 
 use super::Match;
 use crate::geometry::Model;
-use crate::image::{Georeference, PixelKind, ReadOptions, Size, read_file};
+use crate::image::{Georeference, PixelKind, ReadOptions, Size, has_palette, read_file};
 use crate::options::{Named, named};
 use crate::{
     Error, Result,
@@ -108,8 +108,8 @@ impl MatchFormat {
 pub struct MatchedImages<'a> {
     /// Their names; the first is the path of its file where a virtual raster of GDAL is written.
     pub names: [&'a str; 2],
-    /// Where the second lies on a map.
-    pub place: Option<&'a Georeference>,
+    /// Where each lies on a map.
+    pub places: [Option<&'a Georeference>; 2],
     /// Their sizes.
     pub sizes: Option<[Size; 2]>,
     /// The model that the inliers agree on, from the first to the second.
@@ -119,7 +119,7 @@ pub struct MatchedImages<'a> {
 impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
     /// Only the names.
     fn from(names: [&'a str; 2]) -> Self {
-        Self { names, place: None, sizes: None, model: None }
+        Self { names, places: [None; 2], sizes: None, model: None }
     }
 }
 
@@ -165,9 +165,9 @@ pub fn write_matches<'a>(
                 writeln!(out, "{ax:?} {ay:?} {bx:?} {by:?}")
             })
         }),
-        MatchFormat::Qgis => write_atomically(path, |out| qgis(out, images.place, inliers())),
+        MatchFormat::Qgis => write_atomically(path, |out| qgis(out, images.places, inliers())),
         MatchFormat::Vrt => {
-            let on_map = images.place.and_then(|place| Some((place.epsg(), place.transform()?)));
+            let on_map = images.places[1].and_then(|place| Some((place.epsg(), place.transform()?)));
             let on_map = on_map.ok_or_else(|| {
                 let second = images.names[1];
                 Error::format(
@@ -214,20 +214,22 @@ fn on_map([a, b, c, d, e, f]: [f64; 6], xy: [f32; 2]) -> [f64; 2] {
 
 fn qgis<'r>(
     out: &mut impl Write,
-    place: Option<&Georeference>,
+    [of_a, of_b]: [Option<&Georeference>; 2],
     rows: impl Iterator<Item = &'r MatchRow>,
 ) -> io::Result<()> {
     // Without a coordinate system nothing in the file says that its places are on a map.
-    let place = place.and_then(|place| Some((place.epsg()?, place.transform()?)));
-    if let Some((epsg, _)) = place {
+    let on_b = of_b.and_then(|place| Some((place.epsg()?, place.transform()?)));
+    if let Some((epsg, _)) = on_b {
         writeln!(out, "#CRS: EPSG:{epsg}")?;
     }
-    // Rows are counted upwards.
-    let transform = place.map_or([1.0, 0.0, 0.0, 0.0, -1.0, 0.0], |(_, transform)| transform);
+    // Rows are counted upwards. QGIS takes the places in a picture that lies on a map for places on that map.
+    let pixels = [1.0, 0.0, 0.0, 0.0, -1.0, 0.0];
+    let to_b = on_b.map_or(pixels, |(_, transform)| transform);
+    let to_a = of_a.and_then(Georeference::transform).filter(|_| on_b.is_some()).unwrap_or(pixels);
     writeln!(out, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")?;
     for row in rows {
-        let ([bx, by], [ax, ay]) = (on_map(transform, row.b_xy), from_corner(row.a_xy));
-        writeln!(out, "{bx:?},{by:?},{ax:?},{:?},1,0,0,0", -ay)?;
+        let ([bx, by], [ax, ay]) = (on_map(to_b, row.b_xy), on_map(to_a, row.a_xy));
+        writeln!(out, "{bx:?},{by:?},{ax:?},{ay:?},1,0,0,0")?;
     }
     Ok(())
 }
@@ -239,6 +241,14 @@ fn vrt<'r>(
     rows: impl Iterator<Item = &'r MatchRow>,
 ) -> Result<()> {
     let file = read_file(source, &ReadOptions::default().with_orient(false))?;
+    if has_palette(Path::new(source))? {
+        let reason = format!(
+            "{source} has a palette, and a virtual raster of it would show indices; give it colours first \
+                              (gdal_translate -expand rgb)"
+        );
+        return Err(Error::format(path, reason));
+    }
+    let no_data = file.no_data.map_or(String::new(), |value| format!("<NoDataValue>{value}</NoDataValue>"));
     let Size { width, height } = file.image.size();
     let kind = match file.image.view().pixel() {
         PixelKind::U8 => "Byte",
@@ -262,7 +272,12 @@ fn vrt<'r>(
         }
         writeln!(out, "  </GCPList>")?;
         for band in 1..=file.layout.channels {
-            write!(out, "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\"><SimpleSource>")?;
+            let is_alpha = file.layout.alpha == Some(band - 1);
+            let alpha = if is_alpha { "<ColorInterp>Alpha</ColorInterp>" } else { "" };
+            write!(
+                out,
+                "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{alpha}<SimpleSource>"
+            )?;
             write!(
                 out,
                 "<SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>{band}</SourceBand>"
@@ -369,7 +384,7 @@ mod tests {
         let source = folder.join("a&b.tif");
         crate::image::write(&source, &crate::image::Image::<u16>::new(Size::new(7, 5))).unwrap();
         let name = source.to_str().unwrap();
-        let images = MatchedImages { place: Some(&place), ..[name, "b.tif"].into() };
+        let images = MatchedImages { places: [None, Some(&place)], ..[name, "b.tif"].into() };
         write_matches(path("vrt"), None, images, &twice).unwrap();
         let expected = format!(
             "<VRTDataset rasterXSize=\"7\" rasterYSize=\"5\">\n  <GCPList>\n    <GCP Id=\"1\" Pixel=\"1.5\" Line=\"3.0\" \
