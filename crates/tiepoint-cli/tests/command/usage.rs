@@ -183,7 +183,8 @@ fn help_of_a_command_begins_with_what_it_does() {
         .lines()
         .skip_while(|line| *line != "Commands:")
         .skip(1)
-        .map_while(|line| line.trim().split_once("  "))
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.trim().split_once("  "))
         .map(|(name, does)| (name, does.trim()))
         .collect();
     assert!(commands.len() > 10, "{all}");

@@ -389,7 +389,8 @@ class CollectionOptions(Options):
         Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names contain
         spaces. Pairs matches: the file of matches, unless they are imported.
     closure : bool
-        After the chosen pairs, also match photographs that have a verified partner in common, in one round.
+        After the chosen pairs, also match photographs that have a verified partner in common, in one round; not if all
+        pairs were chosen, or a file says which.
     ratio : float, optional
         Keep a match when its distance is below this share of the distance to the second nearest; none: keep all (Lowe,
         IJCV 2004, section 7.1: 0.8 loses 5 % of the correct matches and 90 % of the false). Allowed: above 0, at most

@@ -271,8 +271,8 @@ fn pairs_are_chosen_in_several_ways() {
     for (arguments, expected, what) in [
         ("list.txt --pair-list verified.txt", 2, "the pairs of the list that match, and no others"),
         ("verified.txt", 2, "the verified pairs that the run before wrote"),
-        ("sequence --overlap 1 --no-closure", 5, "neighbours"),
-        ("sequence --overlap 1", 9, "with the transitive closure"),
+        ("sequence --overlap 1 --no-closure", 3, "neighbours"),
+        ("sequence --overlap 1", 5, "with the transitive closure"),
         ("sequence", 10, "six photographs in sequence"),
         ("top-scale --top-matches 3", 10, "by their largest features"),
     ] {

@@ -9,8 +9,7 @@ const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const ENOSPC: i32 = 28;
 
-const RUN: &str =
-    "collect images --output disk/a.db --block 2 --device cpu --threads 2 --pairs list.txt --masks masks";
+const RUN: &str = "collect images --output disk/a.db --block 2 --device cpu --threads 2 --pairs sequence --overlap 1 --masks masks";
 
 /// Photographs with a list of pairs and a mask, and the content of their database.
 fn prepared(test: &str) -> (Recorded, u64) {
@@ -44,7 +43,6 @@ fn after_an_error_of_the_system_the_next_run_finishes_and_loses_nothing() {
         ("open", "images/c.png", EACCES),
         ("read", "masks/c.png", EIO),
         ("open", "masks/c.png", EACCES),
-        ("read", "list.txt", EIO),
     ] {
         recorded.folder.empty("disk");
         let said = refused(&mut recorded.failing(RUN, call, name, error), 1);
@@ -53,6 +51,12 @@ fn after_an_error_of_the_system_the_next_run_finishes_and_loses_nothing() {
         folder.works(RUN);
         assert_eq!(content(&database), whole, "{call} {name}");
     }
+    let listed = RUN.replace("sequence --overlap 1", "list.txt");
+    recorded.folder.empty("disk");
+    let said = refused(&mut recorded.failing(&listed, "read", "list.txt", EIO), 1);
+    assert!(said.contains("list.txt") && !database.exists(), "{said}");
+    recorded.folder.empty("disk");
+    folder.works(RUN);
     // The files of finished work, with their times of change.
     let work = recorded.at("a.db.work");
     let made = || -> Vec<_> {
