@@ -49,7 +49,10 @@ pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
     let text = match &bytes[..] {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            return Err(Error::format(path, "is text in UTF-16: save it as UTF-8"));
+            return Err(Error::format(
+                path,
+                format!("is no text: expected {expected}, in UTF-8 and not in UTF-16"),
+            ));
         }
         // The mark that some editors put before UTF-8.
         [0xef, 0xbb, 0xbf, text @ ..] => text,
