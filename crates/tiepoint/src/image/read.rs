@@ -157,9 +157,9 @@ pub(crate) fn has_palette(path: &Path) -> Result<bool> {
     }
 }
 
-/// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 of GeoJP2, or a pipe.
+/// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 with a map, or a pipe.
 pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
-    /// The identifier of the box that holds a GeoTIFF (GeoJP2 1.0.3, section 1.5).
+    /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3).
     const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
     /// Boxes before the pixels are shorter.
     const MOST: u64 = 1 << 20;
