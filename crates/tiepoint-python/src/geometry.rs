@@ -145,7 +145,7 @@ pub(crate) fn residuals<'py>(
     Ok(vector(py, tiepoint::geometry::estimate::residuals(&model, &correspondences(a, b, None)?)))
 }
 
-/// Places mapped by a model: (N, 2), NaN beyond the horizon; for a fundamental matrix the epipolar lines, (N, 3).
+/// Places mapped by a model: (N, 2), NaN on the horizon; for a fundamental matrix the epipolar lines, (N, 3).
 #[pyfunction]
 pub(crate) fn apply<'py>(
     py: Python<'py>,

@@ -228,3 +228,70 @@ def test_warps(colour, opencv):
     assert np.array_equal(nearest, opencv.warpPerspective(colour, matrix, (350, 250), flags=0)), "not OpenCV's result"
     with pytest.raises(tp.ModelError, match="no inverse"):
         compat.warpPerspective(colour, np.zeros((3, 3)), (9, 9), flags=17)
+
+
+def test_the_origin_may_lie_beyond_the_horizon(opencv):
+    """A road seen by a camera with the sky at the top left."""
+    seen = np.float32([[585, 460], [203, 720], [1127, 720], [695, 460]])
+    above = np.float32([[320, 0], [320, 720], [960, 720], [960, 0]])
+    lane = np.full((720, 1280, 3), 255, np.uint8)
+    lane[:, :320] = lane[:, 960:] = 0
+    matrix = opencv.getPerspectiveTransform(above, seen)
+    theirs, ours = (m.warpPerspective(lane, matrix, (1280, 720)) for m in (opencv, compat))
+    assert (theirs > 128).sum() > 100_000 and (np.abs(theirs.astype(int) - ours) > 40).mean() < 0.002
+    rng = np.random.default_rng(5)
+    road = np.c_[rng.uniform(300, 1000, 60), rng.uniform(470, 715, 60)]
+    ground = homography_of(road, opencv.getPerspectiveTransform(seen, above))
+    ground[:10] += rng.uniform(50, 200, (10, 2))
+    for method in (0, opencv.RANSAC, opencv.LMEDS):
+        found, inliers = compat.findHomography(road[10:] if method == 0 else road, ground[10:] if method == 0 else ground, method)
+        assert inliers.sum() == 50 and np.abs(homography_of(road[10:], found) - ground[10:]).max() < 0.1
+    estimate = tp.estimate(road, ground)
+    assert np.abs(estimate.apply(road[estimate.inliers]) - ground[estimate.inliers]).max() < 0.1
+
+
+def test_least_median_has_no_threshold(opencv):
+    """Landmarks of a face with errors of 5 pixels, and points in the unit square."""
+    landmarks = np.float32([[310.2, 215.7], [392.1, 204.5], [361, 262.3], [325.4, 310.9], [396, 300.2]])
+    template = np.array([[192.98138, 239.94708], [318.90277, 240.1936], [256.63416, 314.01935], [201.26117, 371.41043], [313.08905, 371.15118]])
+    (theirs, _), (ours, inliers) = (m.estimateAffinePartial2D(landmarks, template, method=opencv.LMEDS) for m in (opencv, compat))
+    assert np.allclose(theirs, ours, atol=1e-2) and inliers.all()
+    rng = np.random.default_rng(0)
+    a = rng.uniform(0, 1, (60, 2))
+    truth = np.array([[1, 0.1, 0.2], [-0.1, 0.9, 0.1], [0.05, 0.02, 1]])
+    b = homography_of(a, truth) + rng.normal(0, 0.002, a.shape)
+    b[:18] = rng.uniform(0, 1.5, (18, 2))
+    found, inliers = compat.findHomography(a, b, opencv.LMEDS)
+    assert np.linalg.norm(homography_of(a[18:], found) - homography_of(a[18:], truth), axis=1).mean() < 0.002 and 36 <= inliers.sum() <= 44
+    assert compat.estimateAffine2D(a, b, method=opencv.LMEDS)[0] is not None
+
+
+@pytest.mark.parametrize("threshold", [100, 1000, np.inf])
+def test_a_threshold_wider_than_the_points_takes_all(opencv, threshold):
+    landmarks = np.float32([[310.2, 215.7], [392.1, 204.5], [361, 262.3], [325.4, 310.9], [396, 300.2]])
+    template = np.float32([[38.3, 51.7], [73.5, 51.5], [56, 71.7], [41.5, 92.4], [70.7, 92.2]])
+    (theirs, _), (ours, inliers) = (
+        m.estimateAffinePartial2D(landmarks, template, method=opencv.RANSAC, ransacReprojThreshold=threshold) for m in (opencv, compat)
+    )
+    assert np.allclose(theirs, ours, atol=1e-2) and inliers.all()
+    metres = np.float32([[0, 0], [1, 0], [0, 1], [1, 1]])
+    exact, _ = compat.findHomography(metres * 200 + 100, metres, opencv.RANSAC)
+    assert np.allclose(homography_of(metres * 200 + 100, exact), metres, atol=1e-6)
+
+
+def test_what_has_no_effect_is_refused_and_forms_of_arguments_are_known(opencv):
+    for made in (compat.StereoSGBM_create(0, 64, 5), compat.BFMatcher(), compat.SIFT_create()):
+        with pytest.raises(AttributeError, match="set by methods"):
+            made.numDisparities = 96
+    rng = np.random.default_rng(2)
+    space = rng.uniform(-1, 1, (80, 3)) + (0, 0, 5)
+    p, q = (600 * (space + shift)[:, :2] / space[:, 2:] + 300 for shift in ((0, 0, 0), (0.4, 0.05, 0)))
+    mask = np.zeros((80, 1), np.uint8)
+    found, _ = compat.findFundamentalMat(p, q, opencv.FM_RANSAC, 3.0, 0.99, mask)
+    assert found is not None and mask.sum() == 80
+    with pytest.raises(opencv.error):
+        compat.warpPerspective(np.zeros((9, 9, 3), np.uint8), np.eye(3), (9, 9, 3))
+    image = np.full((40, 60), 9, np.uint8)
+    image[8:30, 12:50] = rng.integers(0, 255, (22, 38))
+    holes = np.where(np.arange(60) > 30, 1.0, np.nan) * np.ones((40, 1))
+    assert tp.Sift().detect(image, holes) == tp.Sift().detect(image, np.nan_to_num(holes) > 0)

@@ -127,10 +127,11 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
 
 
 def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
-    """A mask of `uint8`: 255 where the given one is not 0."""
+    """A mask of `uint8`: 255 where the given one is neither 0 nor NaN."""
     import numpy as np
 
-    return np.where(array(given, what) != 0, np.uint8(255), np.uint8(0))
+    found = array(given, what)
+    return np.where((found != 0) & (found == found), np.uint8(255), np.uint8(0))
 
 
 def unmasked(given: Any, mask: Any) -> tuple[Any, Any]:

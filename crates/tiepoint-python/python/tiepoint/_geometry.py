@@ -89,7 +89,7 @@ class Model(Result):
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN beyond the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0.
+            (N, 2) points of B, NaN on the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0.
         """
         return _core.apply(self._between_pixels(), _arrays.points(xy, "xy"))
 

@@ -164,12 +164,27 @@ fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
 
 /// A plane projective map, `b_from_a`: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1, unless
 /// that is nearly 0.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Homography(Mat3);
+///
+/// A matrix alone does not say which side of its horizon a camera saw. A given one maps the points of both sides, as
+/// OpenCV does. One that was estimated from matches with the origin of A on their side has no places for points beyond
+/// the horizon, so that a warped picture shows nothing there.
+#[derive(Clone, Copy, Debug)]
+pub struct Homography {
+    matrix: Mat3,
+    /// Whether points with a negative denominator are known to lie beyond the horizon.
+    has_front: bool,
+}
 
 impl Default for Homography {
     fn default() -> Self {
-        Self(IDENTITY)
+        Self { matrix: IDENTITY, has_front: true }
+    }
+}
+
+impl PartialEq for Homography {
+    /// Whether the matrices are equal.
+    fn eq(&self, other: &Self) -> bool {
+        self.matrix == other.matrix
     }
 }
 
@@ -184,33 +199,59 @@ impl Homography {
         let unit = matrix::unit(&matrix).filter(|unit| determinant(unit).abs() >= 1e-300).ok_or(singular)?;
         // A matrix that is scaled already keeps its bits.
         let largest = matrix.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
-        Ok(if matrix[2][2] == 1.0 && largest < 1e12 { Self(matrix) } else { Self::scaled(unit) })
+        let is_scaled = matrix[2][2] == 1.0 && largest < 1e12;
+        Ok(if is_scaled { Self::of(matrix, false) } else { Self::scaled(unit, false) })
     }
 
-    /// Scales so that the last element is 1, unless it is nearly 0.
-    fn scaled(m: Mat3) -> Self {
+    /// As [`new`](Self::new), of a matrix with positive denominators at the points that a camera saw.
+    pub(crate) fn in_front(matrix: Mat3) -> Result<Self> {
+        let made = Self::new(matrix)?;
+        Ok(Self { has_front: made.has_front || made.matrix[2][2] == 1.0 && matrix[2][2] > 0.0, ..made })
+    }
+
+    fn of(matrix: Mat3, has_front: bool) -> Self {
+        // Without a horizon nothing lies beyond it.
+        let is_affine = matrix[2] == [0.0, 0.0, 1.0];
+        Self { matrix, has_front: is_affine || has_front && matrix[2][2] == 1.0 }
+    }
+
+    /// Scales so that the last element is 1, unless it is nearly 0. With `has_front` denominators are positive at the points
+    /// that a camera saw.
+    fn scaled(m: Mat3, has_front: bool) -> Self {
         let last = m[2][2];
         let largest = m.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
-        if last.abs() > largest * 1e-12 { Self(m.map(|r| r.map(|v| v / last))) } else { Self(m) }
+        match last.abs() > largest * 1e-12 {
+            true => Self::of(m.map(|r| r.map(|v| v / last)), has_front && last > 0.0),
+            false => Self::of(m, false),
+        }
     }
 
     /// The matrix, row-major.
     pub fn matrix(&self) -> [[f64; 3]; 3] {
-        self.0
+        self.matrix
     }
 
-    /// The point of B for (x, y); `None` on and beyond the horizon, that is, where the denominator does not have the
-    /// sign that it has at the origin of A (positive, as the last element is 1).
+    /// The matrix at a scale that says which points have places: if its last element is 1, those with a positive
+    /// denominator, otherwise all.
+    pub(crate) fn sided(&self) -> Mat3 {
+        match self.matrix[2][2] == 1.0 && !self.has_front {
+            // Quotients keep their bits.
+            true => self.matrix.map(|row| row.map(|v| 2.0 * v)),
+            false => self.matrix,
+        }
+    }
+
+    /// The point of B for (x, y); `None` on the horizon, and beyond it where that is known.
     pub fn apply(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
-        let [u, v, w] = times(&self.0, [x, y, 1.0]);
-        let front = if self.0[2][2] == 1.0 { w } else { w.abs() };
+        let [u, v, w] = times(&self.matrix, [x, y, 1.0]);
+        let front = if self.has_front { w } else { w.abs() };
         (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
     }
 
     /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite
     /// where it has none.
     pub fn derivative(&self, [x, y]: [f64; 2]) -> [f64; 4] {
-        let h = &self.0;
+        let h = &self.matrix;
         let [u, v, w] = times(h, [x, y, 1.0]);
         let (u, v) = (u / w, v / w);
         [
@@ -223,20 +264,23 @@ impl Homography {
 
     /// The homography from B to A; `None` when it is singular to working precision.
     pub fn inverse(&self) -> Option<Self> {
-        let inverse = matrix::adjugate(&self.0);
-        (matrix::is_finite(&inverse) && determinant(&inverse) != 0.0).then(|| Self::scaled(inverse))
+        let inverse = matrix::adjugate(&self.matrix);
+        // The adjugate of a mirroring matrix has the other sign than its inverse.
+        let has_front = self.has_front && determinant(&self.matrix) > 0.0;
+        (matrix::is_finite(&inverse) && determinant(&inverse) != 0.0)
+            .then(|| Self::scaled(inverse, has_front))
     }
 
     /// `c_from_b.compose(&b_from_a)` is `c_from_a`.
     #[must_use]
     pub fn compose(&self, b_from_a: &Self) -> Self {
-        Self::scaled(product(&self.0, &b_from_a.0))
+        Self::scaled(product(&self.matrix, &b_from_a.matrix), self.has_front && b_from_a.has_front)
     }
 }
 
 impl std::fmt::Display for Homography {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        matrix::fmt(&self.0, f)
+        matrix::fmt(&self.matrix, f)
     }
 }
 
@@ -289,7 +333,7 @@ impl Affine {
 
 impl From<Affine> for Homography {
     fn from(a: Affine) -> Self {
-        Self(a.matrix())
+        Self::of(a.matrix(), true)
     }
 }
 
@@ -539,8 +583,18 @@ mod tests {
 
     #[test]
     fn points_on_and_beyond_the_horizon_have_no_image() {
-        let h = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]).unwrap();
-        assert!(h.apply([50.0, 7.0]).is_some() && h.apply([100.0, 7.0]).is_none(), "on it");
-        assert!(h.apply([150.0, 7.0]).is_none(), "beyond it");
+        let matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]];
+        let (given, seen) = (Homography::new(matrix).unwrap(), Homography::in_front(matrix).unwrap());
+        for h in
+            [given, seen, seen.inverse().unwrap().inverse().unwrap(), seen.compose(&Homography::default())]
+        {
+            assert!(h.apply([50.0, 7.0]).is_some() && h.apply([100.0, 7.0]).is_none(), "on it");
+            assert_eq!(h.apply([150.0, 7.0]).is_some(), h.sided() != matrix, "beyond it");
+        }
+        assert!(given.sided() != matrix && seen.sided() == matrix, "known only for the second");
+        // Seen from the other side: the origin of A lies beyond the horizon.
+        let behind = Homography::in_front(matrix.map(|row| row.map(|v| -v))).unwrap();
+        assert_eq!(behind.apply([150.0, 7.0]), given.apply([150.0, 7.0]));
+        assert!(behind.apply([150.0, 7.0]).is_some() && behind == given);
     }
 }

@@ -92,8 +92,12 @@ def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.u
 def _robust(
     a: Any, b: Any, model: _ModelKind, default: float, threshold: float, iterations: int, confidence: float, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate, or None if there is no model. For a map of points the matrix and the inliers are those of `_forward`."""
+    """The estimate, or None if there is no model. For a map of points the matrix and the inliers are those of `_forward`; where
+    the threshold is so wide that every pair agrees, the map is least squares over all pairs."""
     threshold = threshold if threshold > 0 else default
+    if model not in ("fundamental", "essential") and (found := _map_of_all(a, b, model, threshold)):
+        return found
+    threshold = min(threshold, 1e30)
     try:
         found = estimate(
             a,
@@ -111,6 +115,51 @@ def _robust(
         return None
 
 
+def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
+    """The least-squares fit to all pairs, if the error of each is within the threshold."""
+    import numpy as np
+
+    try:
+        found = fit(a, b, model)
+    except ModelError:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        agrees = np.linalg.norm(found.apply(a) - b, axis=1) <= threshold
+    return found if bool(agrees.all()) else None
+
+
+#: The factor from the median of the absolute errors to their deviation, if these are normal.
+_DEVIATION = 1.4826
+#: Errors beyond this many deviations are those of outliers.
+_WIDE = 2.5
+
+
+def _least_median(
+    a: Any, b: Any, model: _ModelKind, least: int, iterations: int, confidence: float, cameras: Any = None
+) -> Estimate | None:
+    """The estimate for OpenCV's LMEDS, which has no threshold: the least threshold within which half of the pairs agree is the
+    median error, from which the deviation of the inliers follows (Rousseeuw and Leroy 1987, chapter 5), and from that the
+    threshold of the estimate."""
+    import numpy as np
+
+    extent = max(float(np.ptp(b, axis=0).max()), 1e-9)
+    low, high = 1e-9 * extent, extent
+    median = None
+    for _ in range(24):
+        middle = math.sqrt(low * high)
+        found = _robust(a, b, model, middle, middle, iterations, confidence, cameras)
+        if found is not None and 2 * found.inliers.sum() >= len(a):
+            median, high = middle, middle
+        else:
+            low = middle
+        if high < 1.05 * low:
+            break
+    if median is None:
+        return None
+    threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(len(a) - least, 1)) * median, 1e-6 * extent)
+    return _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
+
+
 def _forward(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], threshold: float) -> Estimate:
     """The estimate with OpenCV's inliers, whose error is measured in the second image alone, and the least-squares fit to
     them; found anew while they become more. `estimate` itself measures in both images, and gives less weight to inliers
@@ -125,6 +174,22 @@ def _forward(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], threshol
             model = fit(a[inliers], b[inliers], found.model.kind).model
             made = dataclasses.replace(found, model=model, inliers=inliers)
     return made
+
+
+def _estimated(
+    a: Any,
+    b: Any,
+    model: _ModelKind,
+    least: int,
+    default: float,
+    method: Any,
+    options: tuple[float, int, float],
+    cameras: Any = None,
+) -> Estimate | None:
+    """The estimate by one of OpenCV's methods, of a model that `least` pairs determine."""
+    if isinstance(method, int) and method == LMEDS:
+        return _least_median(a, b, model, least, *options[1:], cameras)
+    return _robust(a, b, model, default, *options, cameras=cameras)
 
 
 @raising
@@ -158,7 +223,7 @@ def findHomography(  # noqa: N802
         except ModelError:
             found = None
     else:
-        found = _robust(a, b, "homography", 3.0, *options)
+        found = _estimated(a, b, "homography", 4, 3.0, method, options)
     if found is None:
         return None, _told(srcPoints, mask, np.zeros(len(a), bool))
     return np.array(found.matrix), _told(srcPoints, mask, found.inliers)
@@ -185,6 +250,9 @@ def findFundamentalMat(  # noqa: N802
     import numpy as np
 
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
+    if np.ndim(maxIters):
+        # OpenCV's other form has the mask there.
+        mask, maxIters = maxIters, 1000  # noqa: N806
     method = method if params is None else params
     options = _settings(method, (FM_7POINT, FM_8POINT, *_METHODS), ransacReprojThreshold, maxIters, confidence)
     if method == FM_7POINT or len(a) == 7:
@@ -200,7 +268,7 @@ def findFundamentalMat(  # noqa: N802
         except ModelError:
             made = None
     else:
-        made = _robust(a, b, "fundamental", 3.0, *options) if len(a) > 8 else None
+        made = _estimated(a, b, "fundamental", 7, 3.0, method, options) if len(a) > 8 else None
     if made is None:
         return None, None
     matrix = np.array(made.matrix)
@@ -258,8 +326,9 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         given.get("maxIters", 1000),
         given.get("prob", 0.999),
     )
-    found = _robust(a, b, "essential", 1.0, *options, cameras=cameras) if len(a) >= 5 else None
-    if found is None and len(a) >= 8:
+    method = given.get("params", given.get("method", RANSAC))
+    found = _estimated(a, b, "essential", 5, 1.0, method, options, cameras) if len(a) >= 5 else None
+    if found is None and len(a) >= 8 and method != LMEDS:
         found = _all_agree(a, b, options[0] if options[0] > 0 else 1.0, cameras)
     if found is None:
         return None, None
@@ -317,7 +386,7 @@ def _affine(
 
     points, (a, b) = a, _pairs(a, b, 0, ("from_", "to"))
     options = _settings(method, _METHODS, threshold, iterations, confidence)
-    found = _robust(a, b, model, 3.0, *options) if len(a) >= least else None
+    found = _estimated(a, b, model, least, 3.0, method, options) if len(a) >= least else None
     if found is None:
         return None, _told(points, inliers, np.zeros(len(a), bool))
     return np.array(found.matrix[:2]), _told(points, inliers, found.inliers)

@@ -69,7 +69,7 @@ def raising(call: _Call) -> _Call:
         named = {name: defaults.get(name, value) if value is None else value for name, value in named.items()}
         try:
             return call(*given, *arguments[len(names) :], **named)
-        except (Error, TypeError) as error:
+        except (Error, TypeError, ValueError) as error:
             theirs = getattr(opencv(), "error", None)
             if theirs is None or isinstance(error, theirs):
                 raise
@@ -128,6 +128,12 @@ class Algorithm(metaclass=_Kind):
         if key is None or verb not in ("get", "set"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name}")
         return (lambda: self._given[key]) if verb == "get" else (lambda value: self._set(key, value))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuses an attribute that would have no effect."""
+        if name[0] != "_" and not hasattr(type(self), name):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}: its parameters are set by methods, set…")
+        super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(verb + name for name in self._accessors for verb in ("get", "set"))]

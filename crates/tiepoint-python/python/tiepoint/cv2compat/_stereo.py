@@ -119,7 +119,8 @@ class StereoSGBM(StereoMatcher):
                 right_view="diagonal",
                 max_difference=float(given["disp12MaxDiff"] if given["disp12MaxDiff"] > 0 else 1),
                 speckle_size=max(given["speckleWindowSize"], 0),
-                speckle_difference=float(max(given["speckleRange"], 0)),
+                # OpenCV compares 16ths of a pixel.
+                speckle_difference=max(float(given["speckleRange"]), 1 / 16),
                 device=self._device,
             )
 

@@ -184,7 +184,10 @@ pub fn refine(
         let thinned = problem.thinned();
         let all = problem.judge(&problem.points);
         let judge = all.of(thinned.as_ref().unwrap_or(&problem.points));
-        let start = judge.improve(judge.counted(problem.fit_of(start)));
+        let start = judge.counted(problem.fit_of(start));
+        // The matrix of a homography may have either sign.
+        let other = judge.counted(Fit { model: start.model.map(|row| row.map(|v| -v)), ..start });
+        let start = judge.improve(if other.inliers > start.inliers { other } else { start });
         problem.finish([&all, &judge], start, 0)
     })
 }
@@ -230,13 +233,18 @@ pub fn fit(
 }
 
 /// How far each match is from a model, in pixels: the residual that [`RobustOptions::threshold_px`] is compared with.
-/// Infinite behind the horizon and where a coordinate is not finite.
+/// Infinite beyond the horizon, if it is known ([`Homography`]), and where a coordinate is not finite.
 ///
 /// The estimation judges in normalised coordinates: its residuals differ from these by rounding.
 pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
     let (kind, m) = (b_from_a.kind(), flat(&b_from_a.between_pixels()));
+    let squared =
+        |m: &[f64; 9], p: &Correspondence| residual::squared(kind, m, [p.a[0], p.a[1], p.b[0], p.b[1]]);
+    // If it is not known which side of its horizon a homography shows, it shows both.
+    let has_two_sides = matches!(b_from_a, Model::Homography(h) if h.sided()[2][2] != 1.0);
     let one = |p: &Correspondence| match is_usable(p) {
-        true => residual::squared(kind, &m, [p.a[0], p.a[1], p.b[0], p.b[1]]).sqrt(),
+        true if has_two_sides => squared(&m, p).min(squared(&m.map(|v| -v), p)).sqrt(),
+        true => squared(&m, p).sqrt(),
         false => f64::INFINITY,
     };
     pairs.iter().map(one).collect()
@@ -332,7 +340,7 @@ impl<'p> Problem<'p> {
         let m = self.points.to_pixels(self.kind, &best.model);
         let (turn, shift) = ([m[0][0], m[1][0]], [m[0][2], m[1][2]]);
         Ok(match self.kind {
-            ModelKind::Homography => Model::Homography(Homography::new(m)?),
+            ModelKind::Homography => Model::Homography(Homography::in_front(m)?),
             ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
             ModelKind::Similarity => Model::Similarity(Similarity::new(turn, shift)?),
             ModelKind::Rigid => Model::Rigid(Similarity::new(turn, shift)?),

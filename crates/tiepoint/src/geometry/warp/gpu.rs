@@ -26,7 +26,7 @@ impl GpuMap for Homography {
 
     fn numbers(&self) -> [f64; NUMBERS] {
         let mut numbers = [0.0; NUMBERS];
-        numbers[..9].copy_from_slice(self.matrix().as_flattened());
+        numbers[..9].copy_from_slice(self.sided().as_flattened());
         numbers
     }
 }

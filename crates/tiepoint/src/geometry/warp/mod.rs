@@ -3,7 +3,7 @@
 //! For each output pixel (x, y) the map gives the place (u, v) in the input, pixel centres at integers. For a
 //! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing.
 //! Places inside the input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge
-//! repeat the edge pixel. All others, and those beyond the horizon, take the fill value.
+//! repeat the edge pixel. All others, and those beyond the horizon if it is known ([`Homography`]), take the fill value.
 //!
 //! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
 //! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over

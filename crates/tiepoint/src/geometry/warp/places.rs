@@ -13,13 +13,13 @@ pub(crate) trait Map: Sync {
 
 impl Map for Homography {
     fn part(&self, first: usize, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
-        dispatch!(level, simd => project(simd, self.matrix(), first, y, u, v));
+        dispatch!(level, simd => project(simd, self.sided(), first, y, u, v));
     }
 }
 
 #[inline(always)]
 fn project<S: Simd>(_simd: S, m: [[f64; 3]; 3], first: usize, y: f64, u: &mut [f64], v: &mut [f64]) {
-    // Whether a negative denominator lies beyond the horizon; see [`Homography::apply`].
+    // Whether a negative denominator lies beyond the horizon; see [`Homography::sided`].
     let sided = m[2][2] == 1.0;
     let [a, b, c] = [m[0], m[1], m[2]].map(|r| r[1] * y + r[2]);
     let first = first as i32;

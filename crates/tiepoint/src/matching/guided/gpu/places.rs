@@ -116,6 +116,8 @@ pub(crate) fn record<V: Element>(
             regions: gpu.buffer(2)?,
         };
         commands.zero(&cells.heads)?;
+        let model = &guide.b_from_a;
+        let sided = model.homography().map_or_else(|| model.matrix(), |homography| homography.sided());
         let arguments = FillCells {
             places: &cells.places,
             next: &cells.next,
@@ -123,7 +125,7 @@ pub(crate) fn record<V: Element>(
             heads: &cells.heads,
             keypoints,
             count,
-            model: guide.b_from_a.matrix().as_flattened().try_into().unwrap_or([0.0; 9]),
+            model: sided.as_flattened().try_into().unwrap_or([0.0; 9]),
             cells_a_pixel,
             capacity: capacity as u32,
             slots,
