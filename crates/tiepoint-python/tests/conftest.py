@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -42,6 +44,21 @@ def opencv():
 
         return cv2
     return pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def command():
+    """Runs the command of these words on the CPU."""
+    named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
+    if named is None:
+        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
+            raise AssertionError("TIEPOINT names no command")
+        pytest.skip("no command: TIEPOINT names it")
+
+    def run(*words, **how):
+        return subprocess.run([named, *map(str, words), "--device", "cpu"], capture_output=True, **how)
+
+    return run
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import struct
-import subprocess
 
 import numpy as np
 import pytest
@@ -41,20 +39,6 @@ def opened(path, mode=None):
     with Image.open(path) as file:
         upright = ImageOps.exif_transpose(file)
         return np.asarray(upright.convert(mode) if mode else upright)
-
-
-@pytest.fixture(scope="module")
-def command():
-    named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
-    if named is None:
-        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
-            raise AssertionError("TIEPOINT names no command")
-        pytest.skip("no command: TIEPOINT names it")
-
-    def run(*words, **how):
-        return subprocess.run([named, *map(str, words), "--device", "cpu"], capture_output=True, **how)
-
-    return run
 
 
 @pytest.fixture(scope="module")

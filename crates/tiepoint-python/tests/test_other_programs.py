@@ -1,8 +1,7 @@
 """What other programs write in ways of their own: HDF5 of hloc and its relatives, places on maps, pixels without data."""
 
-import os
+import functools
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -17,17 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreference
 
 
 @pytest.fixture(scope="module")
-def command():
-    named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
-    if named is None:
-        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
-            raise AssertionError("TIEPOINT names no command")
-        pytest.skip("no command: TIEPOINT names it")
-
-    def run(*words, **how):
-        return subprocess.run([named, *map(str, words), "--device", "cpu"], capture_output=True, text=True, **how)
-
-    return run
+def command(command):
+    """Gives what is printed as text."""
+    return functools.partial(command, text=True)
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
         photograph
     })?;
     let mut found = Vec::with_capacity(files.len());
-    // Whose given features a file holds.
+    // The photograph to which each file of features belongs.
     let mut owners = HashMap::new();
     for ((name, path), read) in files.iter().zip(photographs) {
         match read {

@@ -69,7 +69,7 @@ impl<'a> AggregationInput<'a> {
     }
 }
 
-/// The maps that are wanted, except reasons, and the place for the sums if they are.
+/// The maps that are wanted, except reasons, and the sums if these are wanted.
 pub(in crate::stereo) type AggregationOutput<'a> = (&'a mut StereoResult, Option<&'a mut [u16]>);
 
 /// Aggregates all directions and chooses a disparity for every pixel.
