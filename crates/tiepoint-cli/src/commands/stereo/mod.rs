@@ -3,6 +3,7 @@
 mod pairs;
 mod ready;
 mod sequence;
+mod shared;
 mod warnings;
 
 use super::report::{self, file_name};

@@ -1,6 +1,8 @@
 //! Works through the pairs: while some are computed, the next are read and the results of earlier ones written.
-//! Messages and reports come in the order of the pairs.
+//! Messages and reports come in the order of the pairs. Threads of the CPU compute pairs beside a GPU where that pays
+//! ([`Shared`]).
 
+use super::shared::Shared;
 use super::{Computed, Finished, PairJob, Ready, Work};
 use crate::commands::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use crate::commands::report::say_page;
@@ -9,9 +11,12 @@ use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, Prefetcher};
 use serde_json::json;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 use tiepoint::device::Cpu;
-use tiepoint::stereo::{Masks, StereoOptions, StereoStream};
+use tiepoint::image::AnyView;
+use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult, StereoStream};
 
 /// Rows that a GPU computes at a time, for which several low images are put together. With more, it would wait for
 /// files, and making its memory at the start would take longer.
@@ -20,14 +25,24 @@ const ROWS: usize = 1080;
 /// The most pairs that a GPU computes together.
 const BATCH: usize = 8;
 
+/// How a CPU is called that has computed a pair.
+const CPU: &str = "cpu";
+
 /// Reads, computes, writes and reports the pairs; returns how many failed.
 pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
     let context = work.context;
     let cpu = &context.processor.cpu;
     let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.may_have_gpu());
-    let parallel = threads > 1 && jobs.len() > 1;
+    let shares = has_gpu && context.processor.opens_beside() && jobs.len() > 1;
+    let parallel = shares || threads > 1 && jobs.len() > 1;
     // Without a GPU, all threads are busy with the pair that is computed.
     let beside = if has_gpu { threads } else { 1 };
+    // Where CPU and GPU share the pairs, results of the faster wait for one of the slower.
+    let waiting = match (parallel, shares) {
+        (false, _) => 0,
+        (true, false) => beside,
+        (true, true) => 2 * threads + 3,
+    };
     let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
     let read_next = |i: usize| read(&jobs[i], work, &context.reader(parallel));
     thread::scope(|scope| {
@@ -37,6 +52,7 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
             stream: None,
             computing: VecDeque::new(),
             results: Results::new(jobs.len(), scope, context),
+            shared: shares.then(|| Arc::new(Shared::new(threads, waiting))),
             jobs,
             work,
         };
@@ -44,7 +60,7 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
             let job = item.job;
             context.progress.say(&format!("{}/{} {}", job.number, jobs.len(), job.names()));
             sequence.push(item)?;
-            sequence.report(if parallel { beside } else { 0 })?;
+            sequence.report(waiting)?;
         }
         sequence.take(0)?;
         sequence.report(0)?;
@@ -66,9 +82,12 @@ struct Sequence<'scope, 'env, 'a, 'p> {
     /// The stream with its options. It is made with the first pair, whose size decides how many pairs are in a batch,
     /// and made again for a pair with other options.
     stream: Option<(StereoOptions, StereoStream)>,
-    /// Pairs that were read, with the name of the device; those that did not fail are in the stream.
-    computing: VecDeque<Item<'a, PairJob<'p>, (Ready, String)>>,
+    /// Pairs that were read, with the name of the device, and whether the GPU still has them; those that did not fail are
+    /// in the stream.
+    computing: VecDeque<Item<'a, PairJob<'p>, (Ready, String, bool)>>,
     results: Results<'scope, 'env, 'a, PairJob<'p>, Finished>,
+    /// If CPU and GPU share the pairs.
+    shared: Option<Arc<Shared>>,
     jobs: &'a [PairJob<'p>],
     work: &'a Work<'a>,
 }
@@ -98,20 +117,34 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             }
         };
         let cpu = &context.processor.cpu;
-        let job = item.job;
+        let (job, shared) = (item.job, self.shared.clone());
+        let left = self.jobs.len() - job.number;
+        if let Some(shared) = shared.as_ref().filter(|shared| shared.cpu_takes(stream.in_flight(), left)) {
+            self.take(0)?;
+            self.on_a_thread(item, shared.clone());
+            return Ok(());
+        }
         let item = item.then(|ready| {
             let [left, right] = &ready.sides;
             let masks = Masks::from(&ready.sides);
-            let mut clock = Clock::start(cpu);
+            let (mut clock, began) = (Clock::start(cpu), Instant::now());
+            let is_open = context.processor.gpu_now().is_ok();
             let pushed =
                 clock.time(Part::Compute, || stream.push((&left.image).into(), (&right.image).into(), masks));
             pushed.map_err(|e| Failure::from(e).about(job.names()))?;
             let device = context.take_device();
-            Ok(((ready, device), clock.spent(cpu)))
+            let on_gpu = is_open && device != CPU;
+            match shared {
+                Some(shared) if on_gpu => shared.gpu_took(),
+                Some(shared) if device == CPU => shared.threads_did(began.elapsed().as_secs_f64()),
+                _ => (),
+            }
+            Ok(((ready, device, on_gpu), clock.spent(cpu)))
         });
         self.computing.push_back(item);
         // A CPU has already computed the pair.
-        let held = if context.processor.may_have_gpu() { stream.in_flight() } else { 0 };
+        let may_hold = self.shared.as_ref().is_none_or(|shared| shared.knows_gpu());
+        let held = if may_hold && context.processor.may_have_gpu() { stream.in_flight() } else { 0 };
         self.take(held)
     }
 
@@ -125,29 +158,40 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
         while self.computing.front().is_some_and(|item| goes_on(item, &self.stream)) {
             let Some(item) = self.computing.pop_front() else { break };
             let stream = &mut self.stream;
-            let job = item.job;
-            let item = item.then(|(ready, device)| {
+            let (job, shared) = (item.job, self.shared.clone());
+            let item = item.then(|(ready, device, on_gpu)| {
                 let mut clock = Clock::start(cpu);
                 let found =
                     clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), |(_, s)| s.pop_pending()));
                 let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
                 let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
-                Ok(((ready, found, device), clock.spent(cpu)))
+                Ok(((ready, found, device, shared.filter(|_| on_gpu)), clock.spent(cpu)))
             });
             self.results.push(move || {
-                let item = item.then(|(ready, found, device)| {
-                    let alone = &Cpu::sequential();
-                    let mut clock = Clock::start(alone);
-                    let found = clock.time(Part::Compute, || found.wait(alone));
-                    let mut found = found.map_err(|e| Failure::from(e).about(job.names()))?;
-                    ready.without_streaks(&mut found);
-                    Ok((Computed { ready, found, device }, clock.spent(alone)))
-                });
-                let spent = item.spent.clone();
-                item.then(|computed| job.finish(&computed, work, &spent))
+                finished(item, work, |(ready, found, device, on_gpu), alone| {
+                    let found = found.wait(alone);
+                    on_gpu.iter().for_each(|shared| shared.gpu_did());
+                    Ok((ready, found?, device))
+                })
             });
         }
         Ok(())
+    }
+
+    /// Computes a pair on the thread that writes its results.
+    fn on_a_thread(&mut self, item: Item<'a, PairJob<'p>, Ready>, shared: Arc<Shared>) {
+        let work = self.work;
+        self.results.push(move || {
+            finished(item, work, |ready: Ready, alone| {
+                let began = Instant::now();
+                let ([left, right], masks) = (&ready.sides, Masks::from(&ready.sides));
+                let pair = [&left.image, &right.image].map(AnyView::from);
+                let found = Stereo::new(ready.options)
+                    .and_then(|stereo| stereo.compute(pair[0], pair[1], masks, &alone.clone().into()));
+                shared.cpu_did(began.elapsed().as_secs_f64());
+                Ok((ready, found?, CPU.to_owned()))
+            })
+        });
     }
 
     /// Reports pairs that are written, and waits until at most `unwritten` are still being written.
@@ -170,6 +214,25 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
         })
     }
+}
+
+/// Ends the computation of a pair on this thread and writes its results.
+fn finished<'a, 'p, T>(
+    item: Item<'a, PairJob<'p>, T>,
+    work: &Work<'_>,
+    end: impl FnOnce(T, &Cpu) -> tiepoint::Result<(Ready, StereoResult, String)>,
+) -> Item<'a, PairJob<'p>, Finished> {
+    let job = item.job;
+    let item = item.then(|begun| {
+        let alone = &Cpu::sequential();
+        let mut clock = Clock::start(alone);
+        let found = clock.time(Part::Compute, || end(begun, alone));
+        let (ready, mut found, device) = found.map_err(|e| Failure::from(e).about(job.names()))?;
+        ready.without_streaks(&mut found);
+        Ok((Computed { ready, found, device }, clock.spent(alone)))
+    });
+    let spent = item.spent.clone();
+    item.then(|computed| job.finish(&computed, work, &spent))
 }
 
 /// A stream for pairs with this many rows.
