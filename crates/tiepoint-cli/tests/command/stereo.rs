@@ -412,6 +412,10 @@ fn sequences_are_the_same_however_they_are_computed() {
             assert!(maps == one, "{device}, {threads} threads");
             assert!(json.lines().all(|line| line.contains(&computed)), "{json}");
         }
+        if device != "cpu" {
+            let (maps, _) = run(&format!("--threads 2 --device cpu+{device}"));
+            assert!(maps == one, "cpu and {device}");
+        }
     }
 }
 

@@ -21,6 +21,11 @@ impl<T> fmt::Debug for Scratch<T> {
 }
 
 impl<T> Scratch<T> {
+    /// The piece that was returned last, for a caller that keeps it.
+    pub(crate) fn take(&self) -> Option<T> {
+        lock(&self.0).pop()
+    }
+
     /// Runs `f` with the piece that was returned last, or with a new one. After an error or a panic of `f` the piece is
     /// dropped, so that no half-changed piece is used again.
     pub(crate) fn with<R, E>(
@@ -28,8 +33,7 @@ impl<T> Scratch<T> {
         make: impl FnOnce() -> Result<T, E>,
         f: impl FnOnce(&mut T) -> Result<R, E>,
     ) -> Result<R, E> {
-        let waiting = lock(&self.0).pop();
-        let mut piece = waiting.map_or_else(make, Ok)?;
+        let mut piece = self.take().map_or_else(make, Ok)?;
         let result = f(&mut piece)?;
         lock(&self.0).push(piece);
         Ok(result)

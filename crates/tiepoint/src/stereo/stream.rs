@@ -163,6 +163,11 @@ impl StereoStream {
             self.found.push_back(StreamResult::Ready(found));
             return Ok(());
         }
+        if self.flow.is_new()
+            && let Some(plan) = self.stereo.on_gpu.take()
+        {
+            self.flow.begin_with(plan);
+        }
         let found = match self.push_pictures([left, right], masks) {
             Ok(true) => Ok(None),
             Ok(false) => self.push_prepared([left, right], masks),

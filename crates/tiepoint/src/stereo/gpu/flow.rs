@@ -50,6 +50,16 @@ impl Flow {
         Self { cache: PlanCache::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
     }
 
+    /// Whether it has no plan yet.
+    pub(in crate::stereo) fn is_new(&self) -> bool {
+        self.cache.is_empty()
+    }
+
+    /// Begins with a plan that served single pairs.
+    pub(in crate::stereo) fn begin_with(&mut self, cache: PlanCache) {
+        self.cache = cache;
+    }
+
     /// The number of pairs that are on the device or wait until their set is complete.
     pub(in crate::stereo) fn len(&self) -> usize {
         self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()

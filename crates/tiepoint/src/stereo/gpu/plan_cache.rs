@@ -21,6 +21,10 @@ impl PlanCache {
         self.plan.as_ref().is_some_and(|plan| plan.gpu.is(gpu) && plan.shape == *shape)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.plan.is_none()
+    }
+
     /// The plan for pairs of a shape, with at least the given number of slots.
     pub(super) fn prepare(
         &mut self,
