@@ -329,7 +329,7 @@ pub(crate) fn assess_disparities<'py>(
         };
         let sides = [side(&left, &mask_left)?, side(&right, &mask_right)?];
         let evidence = StereoEvidence::of(map, sides[0].mask.as_ref().map(Image::view), least, count);
-        let evidence = evidence.with_agreeing_rows(&sides, map, &processor.cpu)?;
+        let evidence = evidence.with_patches(&sides, map, &processor.cpu)?;
         let evidence = match evidence.rows {
             Some(_) => evidence,
             None => evidence.with_survey(&survey(&sides, &processor.cpu)?),

@@ -94,7 +94,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
         context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0));
     }
-    context.say(&format!("mean error  {:.3} px", score.epe));
+    let epe = if score.epe.is_nan() { "none".to_owned() } else { format!("{:.3} px", score.epe) };
+    context.say(&format!("mean error  {epe}"));
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels));
     let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
     if let Some(scale) = scale_of_truth(found.view(), truth.view()).filter(|_| nearly_all) {
@@ -129,9 +130,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         let section = bad.fold(section, |section, (t, bad)| {
             section.tile(format!("off by more than {t} px"), format!("{:.2} %", bad * 100.0))
         });
-        let section = section
-            .tile("mean error", format!("{:.3} px", score.epe))
-            .tile("density", format!("{:.2} %", score.density * 100.0));
+        let section =
+            section.tile("mean error", epe).tile("density", format!("{:.2} %", score.density * 100.0));
         (title, format!("{} pixels are scored.", counted(score.pixels)), vec![section])
     })
 }

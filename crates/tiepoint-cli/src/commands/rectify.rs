@@ -16,7 +16,7 @@ use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCa
 use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
+use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known, Mask};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint::options::Named;
@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, context))?;
     summarise(arguments, &pair, &clock, context);
+    pair.doubts().iter().for_each(|doubt| context.note(doubt));
     found.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
     let names = json!({
         "left": arguments.left.display().to_string(),
@@ -137,7 +138,7 @@ impl RectifiedPair {
     fn agreement_summary(&self) -> String {
         match self.agreement {
             Some(a) => format!(
-                "{} tie points agree in their row to {:.2} px, disparities {} to {}",
+                "the rows of {} tie points differ by {:.2} px (rms), disparities {} to {}",
                 counted(a.points),
                 a.rms_vertical_px,
                 a.disparities[0],
@@ -145,6 +146,11 @@ impl RectifiedPair {
             ),
             None => "no tie points to check the rows by".into(),
         }
+    }
+
+    /// Why the result may be wrong.
+    fn doubts(&self) -> Vec<String> {
+        self.agreement.map_or_else(Vec::new, |agreement| agreement.doubts(self.calibration.doffs))
     }
 
     fn views(&self) -> [&RectifiedView; 2] {
@@ -230,6 +236,7 @@ impl RectifiedPair {
             "inliers": agreement.map_or(0, |a| a.points),
             "verdict": found.assess().map(|assessment| assessment.verdict),
             "reasons": found.assess().map(|assessment| assessment.reasons),
+            "warnings": self.doubts(),
             "rms_vertical_px": agreement.map(|a| a.rms_vertical_px),
             "mean_vertical_px": agreement.map(|a| a.mean_vertical_px),
             "min_disparity": agreement.map(|a| a.disparities[0]),
@@ -282,7 +289,7 @@ fn write(
             write_picture(path, &warped.image, &known, context)?;
         }
         if let Some(path) = masks[i] {
-            image::write_known(path, &shown(warped), &arguments.tiff.known())?;
+            image::write_known(path, &shown(warped)?, &arguments.tiff.known())?;
         }
     }
     if let Some(path) = &arguments.output_calibration {
@@ -305,12 +312,18 @@ fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
         let (path, n) = (path.display(), warped.image.channels());
         return Err(Failure::work(format!("{path}: --alpha: for grey and colour, not for {n} bands")));
     }
-    Ok(Some(image::with_alpha(&warped.image, &shown(warped))?.into()))
+    Ok(Some(image::with_alpha(&warped.image, &shown(warped)?)?.into()))
 }
 
 /// 255 where the picture shows something.
-fn shown(warped: &FileImage) -> Image<u8> {
-    warped.shown.clone().unwrap_or_else(|| Image::filled(warped.image.size(), 1, 255))
+/// Where a rectified picture holds data.
+fn shown(warped: &FileImage) -> Outcome<Image<u8>> {
+    let (image, size) = (warped.seen()?, warped.image.size());
+    let shown = Mask::of_data(image.view(), None).and(Mask::of_finite(image.view()))?;
+    Ok(shown
+        .and(Mask::from(warped.shown.clone()))?
+        .into_image()
+        .unwrap_or_else(|| Image::filled(size, 1, 255)))
 }
 
 fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {

@@ -196,3 +196,35 @@ fn rectified_pictures_carry_masks_of_valid_pixels() {
     let agree = picture.data().iter().zip(mask.data()).all(|(v, m)| v.is_nan() == (*m == 0));
     assert!(agree, "NaN where nothing is shown");
 }
+
+#[test]
+fn a_calibration_that_does_not_fit_is_said() {
+    let folder = Folder::new("rectify-doubts");
+    folder.views();
+    let run = |images: &str| {
+        let line = format!(
+            "rectify {images} --calibration calib.txt --output-left ol.tif --valid-left vl.png --json"
+        );
+        let output = folder.tiepoint(line).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    let [json, told] = run("l.png r.png");
+    assert!(value(&json, "warnings") == "[]" && told.is_empty(), "{json}{told}");
+    let [json, told] = run("r.png l.png");
+    assert!(
+        told.contains("are left and right exchanged?") && json.contains("behind the cameras"),
+        "{json}{told}"
+    );
+    // A hole of floats is no data in the mask either.
+    let left = folder.bytes("l.png");
+    let holed =
+        Image::from_fn(
+            left.size(),
+            |x, y| if x < 200 && y < 100 { f32::NAN } else { f32::from(left.row(y)[x]) },
+        );
+    image::write(folder.at("l.tif"), &holed).unwrap();
+    run("l.tif r.png");
+    let mask = folder.bytes("vl.png");
+    assert!(mask.row(50)[100] == 0 && mask.row(50)[300] == 255 && mask.row(200)[100] == 255);
+}

@@ -170,7 +170,6 @@ fn the_limit_is_kept_and_wrong_names_are_refused_early() {
     assert_eq!(folder.read("page.html"), before, "what was there is untouched");
     folder.refuses("match a.png b.png --report page.png", 2, &[".html"]);
     folder.fails("match a.png b.png --report no/page.html", 2);
-    folder.fails("stereo a.png b.png --truth a.png", 2);
     // Several pairs write one page each into a folder.
     folder.make("pages");
     folder.texture("c.png", SIZE, 1);

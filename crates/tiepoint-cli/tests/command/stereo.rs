@@ -212,6 +212,13 @@ fn depth_and_points_follow_from_the_calibration() {
     );
     assert_eq!(folder.read("y.tif"), folder.read("k.tif"));
     folder.refuses(format!("{run} --focal 300"), 2, &["--calibration"]);
+    let line = "stereo r.png l.png --min-disparity -30 --disparities 32 --focal 300 --depth w.tif";
+    let exchanged = folder.tiepoint(line).output().unwrap();
+    let told = String::from_utf8(exchanged.stderr).unwrap();
+    assert!(told.contains("have a depth: one above 0; are left and right exchanged?"), "{told}");
+    // The truth is scored without a report, too.
+    let json = folder.works("stereo l.png r.png --disparities 26 -o e.pfm --json --truth e.pfm");
+    assert!(number(&json, "bad") < 0.3 && json.contains("\"measure\":\"truth\""), "{json}");
 
     calibrate(201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);

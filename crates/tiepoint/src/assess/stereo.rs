@@ -3,6 +3,7 @@
 //! - **Valid pixels**, as a share of those with data: if most were refused, many of the others agree by chance.
 //! - **The end of the range**: objects that are nearer than the range get a disparity there.
 //! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
+//! - **Fit**: whether a place that was found looks more like the pixel than places beside it.
 //! - **Truth**, where it is known.
 
 use super::{Assessment, Reason, Verdict, percent};
@@ -10,7 +11,7 @@ use crate::device::Cpu;
 use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
 use crate::image::ImageView;
 use crate::stereo::halving::Side;
-use crate::stereo::rows::agreeing_rows;
+use crate::stereo::rows::Patches;
 use crate::stereo::survey::{STEP, Survey};
 use crate::{Error, Result};
 use serde::Serialize;
@@ -25,6 +26,8 @@ const SOME_AT_END: f64 = 0.01;
 const END: f64 = 0.02;
 /// Rows that differ by more than the tolerance are doubtful; from twice as much on no window contains both.
 const ROWS: [f64; 2] = [1.0, 2.0];
+/// The mean share of the places beside that look less like a pixel.
+const FIT: [f64; 2] = [0.8, 0.7];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
 /// without hidden pixels.
 const BAD: [f64; 2] = [0.3, 0.6];
@@ -49,6 +52,9 @@ pub struct StereoEvidence {
     pub cause: Option<String>,
     /// The median difference of rows, in multiples of the tolerance for rectified pairs; none if it is not known.
     pub rows: Option<f64>,
+    /// The mean share of the places beside those where disparities lead that look less like the pixel: about a half if the
+    /// disparities are wrong; none if it is not known.
+    pub fit: Option<f64>,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
     pub bad: Option<f64>,
     /// The mean error, in pixels.
@@ -95,17 +101,15 @@ impl StereoEvidence {
         Self { rows, wanted, ..self }
     }
 
-    /// Adds the difference of rows if the map shows that they agree. If it does not, or is doubtful, tie points are needed
-    /// ([`with_survey`](Self::with_survey)).
+    /// Adds how well the disparities fit the pictures, and the difference of rows if the map shows that they agree. If it
+    /// does not, or is doubtful, tie points are needed ([`with_survey`](Self::with_survey)).
     ///
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
-    pub fn with_agreeing_rows(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
-        let rows = match self.lacks_many() || self.ends_early() {
-            true => None,
-            false => agreeing_rows(pair, map, cpu)?,
-        };
-        Ok(Self { rows, ..self })
+    pub fn with_patches(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
+        let Patches { rows, fit } = Patches::compare(pair, map, cpu)?;
+        let is_doubtful = self.lacks_many() || self.ends_early() || fit.is_some_and(|fit| fit < FIT[0]);
+        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, ..self })
     }
 
     /// Whether so many pixels with data have no disparity that the map is doubtful.
@@ -139,7 +143,12 @@ impl StereoEvidence {
         match disparity_score(disparity, truth, None, &DisparityScoring::default()) {
             Ok(DisparityScore { bad, epe, .. }) => {
                 let truth_scale = scale_of_truth(disparity, truth).filter(|_| bad[0] > 0.9);
-                Ok(Self { bad: Some(bad[0]), epe: Some(epe), truth_scale, ..self })
+                Ok(Self {
+                    bad: Some(bad[0]),
+                    epe: Some(epe).filter(|epe| epe.is_finite()),
+                    truth_scale,
+                    ..self
+                })
             }
             // The truth of no pixel is known.
             Err(Error::Image(_)) if truth.size() == disparity.size() && truth.channels() == 1 => Ok(self),
@@ -161,10 +170,11 @@ impl StereoEvidence {
     pub fn assess(&self) -> Assessment {
         let (valid, at_end) = (self.valid_share(), self.at_end_share());
         let mut reasons = vec![];
-        if let (Some(bad), Some(epe)) = (self.bad, self.epe) {
+        if let Some(bad) = self.bad {
+            let average = self.epe.map_or_else(String::new, |epe| format!("; {epe:.2} px on average"));
+            let share = percent(bad);
             let text = format!(
-                "{} of the pixels are off the truth by more than 1 px, or have no disparity; {epe:.2} px on average",
-                percent(bad)
+                "{share} of the pixels are off the truth by more than 1 px, or have no disparity{average}"
             );
             let next = match self.truth_scale {
                 Some(scale) => format!("Is the truth stored as a multiple? `--truth-scale {scale}`"),
@@ -183,6 +193,13 @@ impl StereoEvidence {
                     "`tiepoint stereo --rectify`, or `tiepoint rectify` first, makes them agree".into(),
                 ),
             });
+        }
+        if let Some(fit) = self.fit {
+            let text =
+                format!("{} of the places beside look less like a pixel than the one found", percent(fit));
+            let next = "Are left and right exchanged, or do `--min-disparity` and `--disparities` leave out what is \
+                        there? Does the cost suit the pictures?";
+            reasons.push(Reason::share_below("fit", fit, FIT, text, next));
         }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
         let rows_agree = self.rows.is_some_and(|rows| rows <= ROWS[0]);

@@ -87,7 +87,8 @@ pub fn disparity_score(
             "no pixel can be scored: none has a known disparity inside the mask".into(),
         ));
     }
-    let (invalid, all, some) = (pixels - valid, pixels as f64, valid.max(1) as f64);
+    // Without a disparity, shares and means of them are NaN.
+    let (invalid, all, some) = (pixels - valid, pixels as f64, valid as f64);
     Ok(DisparityScore {
         pixels,
         density: had as f64 / all,
@@ -196,6 +197,9 @@ mod tests {
         assert_eq!((score.pixels, score.density), (3, 2.0 / 3.0), "three inside the mask");
         assert_eq!(score.bad, [2.0 / 3.0], "7 is bad, and so is the pixel filled from it");
         assert_eq!(score.epe, (0.5 + 2.0 + 2.0) / 3.0, "all three have a disparity");
+        let empty = disparity_score(row(&[NONE; 8]).view(), truth.view(), None, &scoring).unwrap();
+        assert!(empty.epe.is_nan() && empty.bad_of_valid.iter().all(|bad| bad.is_nan()), "{empty:?}");
+        assert_eq!((empty.density, &empty.bad[..]), (0.0, &[1.0; 3][..]));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Pixels<'_> {
         }
         if self.channels() != 1 {
             return Err(Error::Image(format!(
-                "expected one channel, found {}; convert with image::grey first",
+                "expected one channel, found {}; make it grey first",
                 self.channels()
             )));
         }

@@ -391,8 +391,14 @@ impl Names {
             };
             let words = match (allowed.words(), value) {
                 // Only the type has a range.
-                (words, Value::Integer(-0x8000_0000..0)) if words.is_empty() => "0 or more".to_owned(),
-                (words, Value::Integer(_)) if words.is_empty() => "nearer to 0".to_owned(),
+                (words, Value::Integer(-0x8000_0000..0))
+                    if words.is_empty() && matches!(T::kind(), Kind::Integer) =>
+                {
+                    "0 or more".to_owned()
+                }
+                (words, Value::Integer(_)) if words.is_empty() && matches!(T::kind(), Kind::Integer) => {
+                    "nearer to 0".to_owned()
+                }
                 (words, _) => words,
             };
             let more = if words.is_empty() { words } else { format!(": {words}") };

@@ -17,8 +17,8 @@ use crate::image::{AnyImage, Image, Size};
 /// Compares all stages; the options ask for the right view, for confidence and for filling.
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
     let [left, right] = images;
-    let pictures = Pictures::new(left.into(), right.into()).unwrap();
-    let mut pair = Pair::new(&pictures, Masks::default(), cpu).unwrap();
+    let pictures = Pictures::new([left.into(), right.into()], Masks::default()).unwrap();
+    let mut pair = Pair::new(&pictures, cpu).unwrap();
     let cost = options.cost.definition();
     if let Some(compared) = cost.compared(&pictures, &pair, cpu).unwrap() {
         pair.compare(compared);
@@ -42,7 +42,7 @@ fn learning(
     out: &mut Stages,
 ) -> Box<dyn CostSource> {
     let cost = options.cost.definition();
-    let mut there = Pair::new(pictures, Masks::default(), cpu).unwrap();
+    let mut there = Pair::new(pictures, cpu).unwrap();
     if let Some(compared) = cost.compared(pictures, &there, cpu).unwrap() {
         there.compare(compared);
     }
@@ -65,16 +65,11 @@ fn learning(
 }
 
 /// A pair of pictures made ready on the device.
-pub(super) fn made_ready(
-    pictures: &Pictures<'_>,
-    masks: Masks<'_>,
-    compares: [Compares; 2],
-    gpu: &Gpu,
-) -> [ViewStacks; 2] {
-    let shapes = PictureShape::of_pictures(pictures, masks).unwrap();
+pub(super) fn made_ready(pictures: &Pictures<'_>, compares: [Compares; 2], gpu: &Gpu) -> [ViewStacks; 2] {
+    let shapes = PictureShape::of_pictures(pictures).unwrap();
     let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
     let mut commands = Commands::new();
-    for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(pictures_of(pictures, masks)) {
+    for (to, from) in stacks.iter().flat_map(GpuPictures::stacks).zip(pictures_of(pictures)) {
         take(&to, 0, &AnyGpuImage::upload(gpu, from).unwrap(), &mut commands).unwrap();
     }
     let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
@@ -84,13 +79,13 @@ pub(super) fn made_ready(
 
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu, out: &mut Stages) {
     let cost = options.cost.definition();
-    let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
+    let shapes = PictureShape::of_pictures(pictures).unwrap();
     let compares = match cost.learnt_there(gpu, shapes, &|| Ok(pictures.are_colour())).unwrap() {
         Some(learnt) => learnt.compares,
         None if cost.compares_colour() => [Compares::Colour; 2],
         None => [Compares::Grey; 2],
     };
-    let views = made_ready(pictures, Masks::default(), compares, gpu);
+    let views = made_ready(pictures, compares, gpu);
     let compare = |view: View, found: &ViewStacks| {
         difference_of_images(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {
             let made = compares[view.index()] != Compares::LearntGrey;

@@ -239,10 +239,10 @@ impl Stereo {
         processor: &Processor,
     ) -> Result<Option<StereoResult>> {
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(None) };
-        let (options, pictures) = (&self.options, Pictures::new(left, right)?);
-        let shapes = PictureShape::of_pictures(&pictures, masks)?;
+        let (options, pictures) = (&self.options, Pictures::new([left, right], masks)?);
+        let shapes = PictureShape::of_pictures(&pictures)?;
         let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
-        let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
+        let input = PlanInput::pictures((shapes, cost.compares), &pictures);
         self.check_sums(cost.greatest, options.penalties())?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
@@ -352,7 +352,7 @@ impl Stereo {
         let masks = Masks { left: left.view(), right: masks.right };
         let penalties = self.penalties_of_given(volume.scaling.penalties())?;
         let [left, right] = pair;
-        let pair = &Pair::new(&Pictures::new(left, right)?, masks, cpu)?;
+        let pair = &Pair::new(&Pictures::new([left, right], masks)?, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
             work(Prepared { pair, source: volume, penalties, workspace, cpu, volume: Some(volume) })
@@ -379,9 +379,9 @@ impl Stereo {
         processor: &Processor,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        let pictures = &Pictures::new(left, right)?;
+        let pictures = &Pictures::new([left, right], masks)?;
         let cpu = &processor.cpu.for_pixels(pictures.size().area());
-        let mut pair = Pair::new(pictures, masks, cpu)?;
+        let mut pair = Pair::new(pictures, cpu)?;
         let (options, cost) = (&self.options, self.options.cost.definition());
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
             pair.compare(images);

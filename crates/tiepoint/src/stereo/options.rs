@@ -147,8 +147,10 @@ impl StereoOptions {
     /// The penalties in force for a cost that these suit: those that are stated in their place, and the others changed
     /// where they would contradict those.
     pub(super) fn penalties_for(&self, suited: Penalties) -> Penalties {
-        let p1 = self.p1.unwrap_or(suited.p1);
-        let p2 = self.p2.unwrap_or_else(|| suited.p2.max(p1));
+        // A penalty that is not given lies between those that are.
+        let most = [self.p2_least, self.p2].into_iter().flatten().min().unwrap_or(u16::MAX);
+        let p1 = self.p1.unwrap_or_else(|| suited.p1.min(most));
+        let p2 = self.p2.unwrap_or_else(|| suited.p2.max(p1).max(self.p2_least.unwrap_or(0)));
         let p2_least = self.p2_least.unwrap_or_else(|| suited.p2_least.max(p1).min(p2));
         Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(suited.gradient) }
     }

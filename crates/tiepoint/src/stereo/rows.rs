@@ -1,11 +1,16 @@
-//! Whether the rows of a pair agree, told by its disparities: how many rows lie between a pixel and the place in the right
-//! picture that looks most like it, near where its disparity leads.
+//! What the pictures of a pair say of its disparities, by patches on a grid of some [`SAMPLES`] pixels with a disparity.
 //!
-//! On a grid of some [`SAMPLES`] pixels with a disparity, a patch of the left picture is compared with patches of the
-//! right one, up to [`REACH`] rows higher and lower, by the sum of squared differences less that of their means; a
-//! parabola through the least sum and its neighbours gives parts of a row. Patches whose sums hardly depend on the row
-//! tell nothing. This takes much less time than to find tie points ([`survey`](super::survey)), but it can only confirm that
-//! rows agree: if they do not, few disparities are right.
+//! **Rows.** How many rows lie between a pixel and the place in the right picture that looks most like it, near where its
+//! disparity leads. A patch of the left picture is compared with patches of the right one, up to [`REACH`] rows higher
+//! and lower, by the sum of squared differences less that of their means; a parabola through the least sum and its
+//! neighbours gives parts of a row. Patches whose sums hardly depend on the row tell nothing. This takes much less time
+//! than to find tie points ([`survey`](super::survey)), but it can only confirm that rows agree: if they do not, few
+//! disparities are right.
+//!
+//! **Fit.** If a disparity is wrong, the place where it leads is no more like the pixel than places beside it. So the
+//! patch is also correlated with patches [`BESIDE`] it, and the share of these that are correlated less, whatever the sign,
+//! is counted for the half of the patches with the most contrast: about ½ for disparities that have nothing to do with the
+//! pictures, near 1 for right ones.
 
 use super::halving::Side;
 use crate::device::Cpu;
@@ -30,46 +35,122 @@ const DISTINCT: f32 = 0.25;
 const FEWEST: usize = 200;
 const MOST_PX: f32 = 0.5;
 
-/// The median difference of rows, in pixels, if enough pixels show that it is half a pixel or less. `None` if they do not;
-/// then tie points may tell.
-///
-/// # Errors
-/// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
-pub(crate) fn agreeing_rows(
-    pair: &[Side; 2],
-    disparity: ImageView<'_, f32>,
-    cpu: &Cpu,
-) -> Result<Option<f64>> {
-    let size = disparity.size();
-    if let Some(side) = pair.iter().find(|side| side.image.size() != size) {
-        return Err(Error::Mismatch(format!("an image is {}, the disparity map {size}", side.image.size())));
-    }
-    let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
-    let mut told = by_pixel!((left.view(), right.view()), (left, right) => Ok(differences([left, right], disparity, cpu)))?;
-    let middle = told.len() / 2;
-    if told.len() < FEWEST {
-        return Ok(None);
-    }
-    let median = *told.select_nth_unstable_by(middle, f32::total_cmp).1;
-    Ok((median <= MOST_PX).then_some(f64::from(median)))
+/// How far beside the place where a disparity leads patches are compared, in pixels.
+const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
+
+/// What patches say of a disparity map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Patches {
+    /// The median difference of rows, in pixels, if enough pixels show that it is half a pixel or less. If they do not,
+    /// tie points may tell.
+    pub(crate) rows: Option<f64>,
+    /// The mean share of the places beside which are less like the pixel; none if too few pixels tell it.
+    pub(crate) fit: Option<f64>,
 }
 
-/// How many rows apart the pixels of the grid and their places in the right picture are, where patches tell it.
-fn differences<T: Pixel>(pair: [ImageView<'_, T>; 2], disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<f32> {
+impl Patches {
+    /// Compares patches of a pair.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
+    pub(crate) fn compare(pair: &[Side; 2], disparity: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
+        let size = disparity.size();
+        if let Some(side) = pair.iter().find(|side| side.image.size() != size) {
+            return Err(Error::Mismatch(format!(
+                "an image is {}, the disparity map {size}",
+                side.image.size()
+            )));
+        }
+        let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
+        let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => on_grid(left, right, disparity, cpu)));
+        let mut rows: Vec<f32> = told.iter().filter_map(|(rows, _)| *rows).collect();
+        let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit)| *fit).collect();
+        let middle = rows.len() / 2;
+        let median = (rows.len() >= FEWEST).then(|| *rows.select_nth_unstable_by(middle, f32::total_cmp).1);
+        fits.sort_by(|a, b| b[0].total_cmp(&a[0]));
+        fits.truncate(fits.len() / 2);
+        let mean = fits.iter().map(|[_, share]| f64::from(*share)).sum::<f64>() / fits.len() as f64;
+        Ok(Self {
+            rows: median.filter(|median| *median <= MOST_PX).map(f64::from),
+            fit: (fits.len() >= FEWEST).then_some(mean),
+        })
+    }
+}
+
+/// The contrast of the patch of a pixel, and the share of the places beside that are less like it.
+type Fit = [f32; 2];
+
+/// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, and how these fit.
+fn on_grid<L: Pixel, R: Pixel>(
+    left: ImageView<'_, L>,
+    right: ImageView<'_, R>,
+    disparity: ImageView<'_, f32>,
+    cpu: &Cpu,
+) -> Vec<(Option<f32>, Option<Fit>)> {
     let size = disparity.size();
     let border = HALF[1] + REACH;
     let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
     let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
     let of_row = |i: usize| {
         let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step);
-        let told = places.filter_map(|x| difference(pair, [x, rows[i]], disparity.row(rows[i])[x]));
-        told.collect::<Vec<_>>()
+        let told = places.map(|x| (x, disparity.row(rows[i])[x])).filter(|(_, d)| d.is_finite());
+        told.map(|(x, d)| (difference(left, right, [x, rows[i]], d), fit(left, right, [x, rows[i]], d)))
+            .collect::<Vec<_>>()
     };
     cpu.map(rows.len(), of_row).concat()
 }
 
+/// How like a pixel its place in the right picture is, beside others.
+fn fit<L: Pixel, R: Pixel>(
+    left: ImageView<'_, L>,
+    right: ImageView<'_, R>,
+    [x, y]: [usize; 2],
+    d: f32,
+) -> Option<Fit> {
+    let own = correlation(left, right, [x, y], d)?;
+    let others = BESIDE.iter().filter_map(|by| correlation(left, right, [x, y], d + by));
+    let (mut less, mut count) = (0.0, 0.0);
+    for other in others {
+        (less, count) = (less + f32::from(u8::from(other[1] < own[1])), count + 1.0);
+    }
+    (2.0 * count >= BESIDE.len() as f32).then(|| [own[0], less / count])
+}
+
+/// The contrast of the left patch and the square of its correlation with a patch of the right picture; none where either
+/// patch is not whole or has no contrast.
+fn correlation<L: Pixel, R: Pixel>(
+    left: ImageView<'_, L>,
+    right: ImageView<'_, R>,
+    [x, y]: [usize; 2],
+    d: f32,
+) -> Option<Fit> {
+    let first = ((x - HALF[0]) as f32 - d).round();
+    if !(first >= 0.0 && first + (2 * HALF[0] + 1) as f32 <= right.size().width as f32) {
+        return None;
+    }
+    let (column, n) = (first as usize, ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32);
+    let base = [left.row(y)[x].to_f32(), right.row(y)[column].to_f32()];
+    let mut sums = [0.0_f32; 5];
+    for row in y - HALF[1]..=y + HALF[1] {
+        let a = &left.row(row)[x - HALF[0]..=x + HALF[0]];
+        for (a, b) in a.iter().zip(&right.row(row)[column..column + a.len()]) {
+            let (a, b) = (a.to_f32() - base[0], b.to_f32() - base[1]);
+            let terms = [a, b, a * a, b * b, a * b];
+            (0..5).for_each(|k| sums[k] += terms[k]);
+        }
+    }
+    let [a, b, aa, bb, ab] = sums.map(|sum| sum / n);
+    let (left, right, both) = (aa - a * a, bb - b * b, ab - a * b);
+    (left > 0.0 && right > 0.0).then(|| [left, both * both / (left * right)])
+}
+
 /// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
-fn difference<T: Pixel>([left, right]: [ImageView<'_, T>; 2], [x, y]: [usize; 2], d: f32) -> Option<f32> {
+fn difference<L: Pixel, R: Pixel>(
+    left: ImageView<'_, L>,
+    right: ImageView<'_, R>,
+    [x, y]: [usize; 2],
+    d: f32,
+) -> Option<f32> {
     let first = (x - HALF[0]) as f32 - d;
     // A patch in the right picture has one column more, between which it is interpolated.
     if !(first >= 0.0 && first + ((2 * HALF[0] + 1) as f32) < right.size().width as f32) {
@@ -116,7 +197,7 @@ mod tests {
         let (size, map) = (pair.left.size(), pair.truth_left.view());
         let found = |left: AnyImage, right: AnyImage, threads| {
             let sides = [left, right].map(|image| Side { image, mask: None });
-            agreeing_rows(&sides, map, &Cpu::with_threads(threads).unwrap()).unwrap()
+            Patches::compare(&sides, map, &Cpu::with_threads(threads).unwrap()).unwrap().rows
         };
         // The right picture, moved down by parts of a row.
         let moved = |down: f32| {
@@ -139,17 +220,23 @@ mod tests {
         }
         let floats = Image::from_fn(size, |x, y| f32::from(pair.left.row(y)[x]));
         assert!(found(floats.clone().into(), moved(0.0).into(), 2).is_some(), "floats");
+        let sides = [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
+        let fit =
+            |map: &Image<f32>| Patches::compare(&sides, map.view(), &Cpu::sequential()).unwrap().fit.unwrap();
+        assert!(fit(&pair.truth_left) > 0.9, "{}", fit(&pair.truth_left));
+        let wrong = Image::from_fn(size, |x, y| pair.truth_left.row(y)[x] + 45.0 - 3.0 * (x % 9) as f32);
+        assert!(fit(&wrong) < 0.65, "{}", fit(&wrong));
         let unknown = Image::filled(size, 1, f32::NAN);
         assert_eq!(found(floats.into(), unknown.into(), 2), None, "no data");
         let flat = Image::filled(size, 1, 90_u8);
         assert_eq!(found(pair.left.into(), flat.into(), 2), None, "nothing to see");
         let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });
         let map = Image::filled(Size::new(16, 9), 1, 1.0);
-        assert!(agreeing_rows(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
+        assert!(Patches::compare(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
         let small = [&small[0], &small[0]].map(Side::clone);
         assert_eq!(
-            agreeing_rows(&small, map.view(), &Cpu::sequential()).unwrap(),
-            None,
+            Patches::compare(&small, map.view(), &Cpu::sequential()).unwrap(),
+            Patches { rows: None, fit: None },
             "no room for a patch"
         );
     }

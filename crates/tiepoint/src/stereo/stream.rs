@@ -183,11 +183,11 @@ impl StereoStream {
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
         let Ok(Some(gpu)) = processor.joining_gpu() else { return Ok(false) };
-        let pictures = Pictures::new(left, right)?;
-        let shapes = PictureShape::of_pictures(&pictures, masks)?;
+        let pictures = Pictures::new([left, right], masks)?;
+        let shapes = PictureShape::of_pictures(&pictures)?;
         let cost = stereo.whole(&gpu, shapes, || Ok(pictures.are_colour()))?;
         let Some(cost) = cost else { return Ok(false) };
-        let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
+        let input = PlanInput::pictures((shapes, cost.compares), &pictures);
         let (options, cpu) = (*stereo.options(), processor.cpu.clone());
         stereo.check_sums(cost.greatest, options.penalties())?;
         let threads = (&cpu, self.copying.as_ref().unwrap_or(&cpu));

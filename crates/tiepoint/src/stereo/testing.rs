@@ -71,6 +71,6 @@ pub(super) fn gpu_maps(
 
 /// The pair of two grey images, every pixel of which holds data.
 pub(super) fn pair_of([left, right]: [&Image<u8>; 2]) -> Pair {
-    let pictures = Pictures::new(left.into(), right.into()).unwrap();
-    Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap()
+    let pictures = Pictures::new([left.into(), right.into()], Masks::default()).unwrap();
+    Pair::new(&pictures, &Cpu::sequential()).unwrap()
 }

@@ -472,3 +472,51 @@ fn every_invalid_pixel_has_a_reason_and_the_right_one() {
     let plain = compute(options.with_reasons(false), &pair, masks, &Cpu::sequential());
     assert!(plain.reasons.is_none() && plain.disparity == found.disparity, "asking changes nothing else");
 }
+
+/// Pixels without data have no influence on the scale of others, and values far from 0 keep their contrast.
+#[test]
+fn the_scale_is_that_of_the_values_that_hold_data() {
+    let (size, cpu) = (Size::new(160, 90), Cpu::with_threads(2).unwrap());
+    let pair = shifted(size, 9, 6);
+    let hole = |x: usize, y: usize| (60..90).contains(&x) && (30..50).contains(&y);
+    let mask = Image::from_fn(size, |x, y| 255 * u8::from(!hole(x, y)));
+    for cost in [Cost::AbsoluteDifference, Cost::MutualInformation, Cost::default()] {
+        let options = StereoOptions { disparities: 16, cost, ..Default::default() };
+        let found =
+            |pair: [AnyView<'_>; 2], masks| try_compute(options, pair, masks, &cpu).unwrap().disparity;
+        let floats = |i: usize, in_hole: f32| {
+            Image::from_fn(size, |x, y| if hole(x, y) { in_hole } else { 1.0 + f32::from(pair[i].row(y)[x]) })
+        };
+        let [left, right] = [floats(0, f32::NAN), floats(1, 1.0)];
+        let expected = found([(&left).into(), (&right).into()], Masks::default());
+        for no_data in [-9999.0, -3.4e38] {
+            let masks = Masks { left: Some(mask.view()), right: None };
+            let masked = found([(&floats(0, no_data)).into(), (&right).into()], masks);
+            assert_same(&masked, &expected, format!("{cost:?}, {no_data}"));
+        }
+        let whole = |offset: f32| {
+            pair.each_ref().map(|image| Image::from_fn(size, |x, y| offset + f32::from(image.row(y)[x])))
+        };
+        let words =
+            pair.each_ref().map(|image| Image::from_fn(size, |x, y| 30_000 + 4 * u16::from(image.row(y)[x])));
+        let [kelvins, words] = [whole(1e4).map(AnyImage::from), words.map(AnyImage::from)];
+        for images in [kelvins, words] {
+            let share = right_share(&found(images.each_ref().map(AnyView::from), Masks::default()), 9, 0.5);
+            assert!(share > 0.8, "{cost:?}, {:?}: {share}", images[0].pixel());
+        }
+    }
+}
+
+#[test]
+fn penalties_that_are_not_given_suit_those_that_are() {
+    let with = |p1, p2_least, p2| StereoOptions { p1, p2_least, p2, ..Default::default() };
+    for options in [
+        with(None, None, Some(5)),
+        with(None, Some(100), None),
+        with(Some(60), None, None),
+        with(None, Some(3), None),
+    ] {
+        options.check().unwrap();
+    }
+    assert!(with(Some(9), None, Some(5)).check().is_err(), "those that are given contradict each other");
+}

@@ -23,8 +23,8 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let (missing, many_at_end) = (evidence.lacks_many(), evidence.ends_early() && count < 4096);
     let measured = work.measured;
     let has_survey = ready.survey.is_some();
-    if work.is_judged() && !has_survey {
-        evidence = evidence.with_agreeing_rows(&ready.sides, found.disparity.view(), cpu)?;
+    if work.is_judged() {
+        evidence = evidence.with_patches(&ready.sides, found.disparity.view(), cpu)?;
     }
     let survey = match has_survey || work.is_judged() && evidence.rows.is_none() {
         true => ready.survey_at_size(cpu)?,

@@ -102,7 +102,7 @@ impl<A: Sum> Integral<A> {
     pub fn compute<T: Pixel>(&mut self, view: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
         if view.channels() != 1 {
             return Err(Error::Image(format!(
-                "expected one channel, found {}; convert with image::grey first",
+                "expected one channel, found {}; make it grey first",
                 view.channels()
             )));
         }

@@ -24,6 +24,30 @@ pub struct Agreement {
     pub disparities: [f64; 2],
 }
 
+/// Rows of a pair that is rectified by the right calibration differ by less, in pixels.
+const RECTIFIED_PX: f64 = 2.0;
+
+impl Agreement {
+    /// Why the rectification is probably wrong, in words. `doffs` is added to disparities for depth
+    /// ([`RectifiedCalibration`](crate::geometry::calibration::RectifiedCalibration)).
+    pub fn doubts(&self, doffs: f64) -> Vec<String> {
+        let [least, most] = self.disparities;
+        let rows = (self.rms_vertical_px > RECTIFIED_PX).then(|| {
+            format!(
+                "the rows of {} tie points differ by {:.1} px (a rectified pair: less than {RECTIFIED_PX}); is the \
+                 calibration that of these pictures, and is the left one first?",
+                self.points, self.rms_vertical_px
+            )
+        });
+        let behind = (most + doffs <= 0.0).then(|| {
+            format!(
+                "the scene is behind the cameras (disparities {least} to {most}); are left and right exchanged?"
+            )
+        });
+        rows.into_iter().chain(behind).collect()
+    }
+}
+
 /// Tie points in a cell of the grid in which neighbours are looked up, on average.
 const CELL: f64 = 4.0;
 

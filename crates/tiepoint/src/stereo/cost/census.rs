@@ -227,8 +227,8 @@ pub(super) mod tests {
             let other = |x, y| (x * y) % 3 == 1;
             let data = (0..35).flat_map(|i| if other(i % 7, i / 7) { colour } else { [100; 3] }).collect();
             let image = Image::from_vec(data, size, 3).unwrap();
-            let pictures = Pictures::new((&image).into(), (&image).into()).unwrap();
-            let pair = Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap();
+            let pictures = Pictures::new([(&image).into(), (&image).into()], Masks::default()).unwrap();
+            let pair = Pair::new(&pictures, &Cpu::sequential()).unwrap();
             let mut out = [0; 3 * 7];
             census(Cpu::sequential().level(), &pair, View::Left, CensusWindow::Five, 2, &mut out);
             out.iter().map(|plane| plane.count_ones()).sum::<u32>()

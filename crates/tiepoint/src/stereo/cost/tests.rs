@@ -25,8 +25,9 @@ pub(super) fn check_formula<C: DescriptorCost>(
     for (n, (width, height, disparities, min_disparity)) in cases.into_iter().enumerate() {
         let (images, masks) = pictures(&mut random, Size::new(width, height), channels, n);
         let [left, right] = masks.each_ref().map(|m| m.as_ref().map(Image::view));
-        let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
-        let mut pair = Pair::new(&pictures, Masks { left, right }, &Cpu::sequential()).unwrap();
+        let pictures =
+            Pictures::new([(&images[0]).into(), (&images[1]).into()], Masks { left, right }).unwrap();
+        let mut pair = Pair::new(&pictures, &Cpu::sequential()).unwrap();
         let cost = learn(&pictures, &mut pair);
         let costs = Costs { source: &cost, pair: &pair, min_disparity, disparities };
         check(&costs, |x, other, y| formula(&cost, &pair, x, other, y), &format!("{what}, case {n}"));
@@ -114,10 +115,10 @@ pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
     let images = [3, 4]
         .map(|seed| crate::synth::Texture::new(seed).image::<u8>(Size::new(40, 30), &Cpu::sequential()));
     let views = images.each_ref().map(AnyView::from);
-    let pictures = Pictures::new(views[0], views[1]).unwrap();
+    let pictures = Pictures::new(views, Masks::default()).unwrap();
     let cpu = Cpu::sequential();
     let kernel = |cost: Cost| {
-        let mut pair = Pair::new(&pictures, Masks::default(), &cpu).unwrap();
+        let mut pair = Pair::new(&pictures, &cpu).unwrap();
         let options = StereoOptions::default().with_cost(cost).with_disparities(8);
         let mut workspace = Workspace::default();
         let learn = Learn {

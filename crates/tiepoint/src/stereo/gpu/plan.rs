@@ -15,7 +15,7 @@ use crate::stereo::pair::gpu::{
 };
 use crate::stereo::pair::{Pair, Pictures};
 use crate::stereo::winner_takes_all::gpu::WinnerOptions;
-use crate::stereo::{GpuMaps, Masks, RightView, StereoOptions, refinement};
+use crate::stereo::{GpuMaps, RightView, StereoOptions, refinement};
 use crate::{Result, by_pixel};
 use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
@@ -77,9 +77,8 @@ impl<'a> PlanInput<'a> {
     pub(in crate::stereo) fn pictures(
         (shapes, compares): ([PictureShape; 2], [Compares; 2]),
         pictures: &Pictures<'a>,
-        masks: Masks<'a>,
     ) -> Self {
-        let (images, tables) = (pictures_of(pictures, masks), Vec::new());
+        let (images, tables) = (pictures_of(pictures), Vec::new());
         Self { size: pictures.size(), views: PlanViews::Pictures(shapes, compares), images, tables }
     }
 

@@ -14,7 +14,6 @@ use super::pictures::{Pictures, require_mask, require_size};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane};
 use crate::image::{AnyView, PixelKind, Size, check_grey_channels, luma_for_kernels};
-use crate::stereo::Masks;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::{Error, Result, by_pixel};
 use tiepoint_gpu::KernelSource;
@@ -32,9 +31,9 @@ pub(in crate::stereo) struct PictureShape {
 }
 
 impl PictureShape {
-    pub(in crate::stereo) fn of_pictures(pictures: &Pictures<'_>, masks: Masks<'_>) -> Result<[Self; 2]> {
+    pub(in crate::stereo) fn of_pictures(pictures: &Pictures<'_>) -> Result<[Self; 2]> {
         let views = pictures.views.map(|view| (view.size(), view.channels(), view.pixel()));
-        Self::of(views, [masks.left, masks.right].map(|mask| mask.map(|m| (m.size(), m.channels()))))
+        Self::of(views, pictures.masks.map(|mask| mask.map(|m| (m.size(), m.channels()))))
     }
 
     /// Fails for an empty picture, for more than four channels, and where the pictures and masks differ in size.
@@ -127,10 +126,9 @@ impl GpuPictures {
 }
 
 /// The pictures of a pair with their masks, in the order in which their plan takes them.
-pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'a>) -> Vec<AnyView<'a>> {
-    let masks = [masks.left, masks.right];
+pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>) -> Vec<AnyView<'a>> {
     let view = |(view, mask): (AnyView<'a>, Option<_>)| [Some(view), mask.map(AnyView::U8)];
-    pictures.views.into_iter().zip(masks).flat_map(view).flatten().collect()
+    pictures.views.into_iter().zip(pictures.masks).flat_map(view).flatten().collect()
 }
 
 /// The part of a picture that a cost compares, in 8 bits.
@@ -176,15 +174,19 @@ impl Compares {
     }
 }
 
-/// The number of values that are measured for a pair, and the index of the first that tells which views have colour.
-const FACTS: usize = 14;
-const COLOURED: usize = 6;
+/// The number of values that a scale depends on, the index of the first of those measured for a pair that tells which
+/// views have colour, and the number of all.
+const ENDS: usize = 4;
+const COLOURED: usize = 2 * ENDS;
+const FACTS: usize = COLOURED + 2 + 2 * ENDS;
 
 tiepoint_gpu::kernel! {
     /// Measures the values of a view that scales and the comparison of colours depend on.
     unsafe kernel measure(groups) = Measure<T: GpuPixel> {
         write found: u32 [FACTS as i128 * groups[2]],
         read pixels (plane: Plane): T [plane.numbers(groups[2])],
+        /// Rows of 0 numbers mean that it is missing.
+        read given (given_plane: Plane): u8 [given_plane.numbers(groups[2])],
     } {
         /// 0 for the left view, 1 for the right one.
         view: i32,
@@ -224,13 +226,14 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .define("OWN_FIRST", u8::from(compares == Compares::OwnGreen))
         .define("MASKED", u8::from(shape.may_have_holes()))
         .define("FACTS", FACTS)
+        .define("ENDS", ENDS)
         .define("COLOURED", COLOURED)
         .define("LANES", LANES)
         .structure::<Plane>();
     pixel_a_lane(luma_for_kernels(source))
         .kernel::<Measure<'_, T>>([LANES, 1])
         .kernel::<MakeReady<'_, T, G>>(GROUP)
-        .text(include_str!("pair.cl"))
+        .text(concat!(include_str!("../../image/range/key.h"), include_str!("pair.cl")))
 }
 
 /// The program that prepares a picture of a shape, unless there is nothing to do.
@@ -306,7 +309,13 @@ impl Making<'_> {
         let program = self.gpu.program(&source)?;
         by_pixel!(&view.pixels, pixels => {
             let [groups, ..] = gpu::groups_of_rows(self.gpu, pixels.size());
-            let arguments = Measure { found: &self.found, pixels: pixels.laid(), view: i as i32 };
+            let given = &optional(self.gpu, view.given.as_ref())?;
+            let arguments = Measure {
+                found: &self.found,
+                pixels: pixels.laid(),
+                given: given.into(),
+                view: i as i32,
+            };
             launch(commands, &program, [groups, 1, pixels.count()], arguments)
         })
     }
@@ -375,7 +384,7 @@ pub(crate) mod tests {
     use crate::numeric::Random;
     use crate::stereo::bisect::made_ready;
     use crate::stereo::pair::Pair;
-    use crate::stereo::{Cost, View};
+    use crate::stereo::{Cost, Masks, View};
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let shape = |pixel, channels| PictureShape { pixel, channels, masked: channels % 2 == 0 };
@@ -399,7 +408,9 @@ pub(crate) mod tests {
     fn picture(random: &mut Random, size: Size, pixel: PixelKind, channels: usize) -> AnyImage {
         let equal = random.bits().is_multiple_of(3);
         let most = [200, 900, 2000, 4095, 65535][(random.bits() % 5) as usize];
-        let offset = [0.0, -3.0, 1e-3][(random.bits() % 3) as usize];
+        let offset = [0.0, -3.0, 1e-3, 900.0][(random.bits() % 4) as usize];
+        // Values in a narrow range, far from 0.
+        let least = [0, 60_000][(random.bits() % 4 / 3) as usize];
         let scale = [1e-3, 1.0, 1e33][(random.bits() % 3) as usize];
         let mut numbers = Vec::new();
         for _ in 0..size.area() {
@@ -407,7 +418,7 @@ pub(crate) mod tests {
             let others = (1..channels).map(|_| if equal { first } else { random.bits() });
             numbers.extend(std::iter::once(first).chain(others));
         }
-        let number = |&bits: &u64| bits % (most + 1);
+        let number = |&bits: &u64| (least + bits % (most + 1)).min(65535);
         match pixel {
             PixelKind::U8 => {
                 let data = numbers.iter().map(|&bits| (bits % 256) as u8).collect();
@@ -468,8 +479,8 @@ pub(crate) mod tests {
             let images = [image(round, 1 + round / 3 % 4), image(other, 1 + other / 3 % 4)];
             let mask = Image::from_fn(size, |x, y| ((x * 3 + y) % 4) as u8);
             let masks = Masks { left: Some(mask.view()).filter(|_| round % 2 == 0), right: None };
-            let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
-            let shapes = PictureShape::of_pictures(&pictures, masks).unwrap();
+            let pictures = Pictures::new([(&images[0]).into(), (&images[1]).into()], masks).unwrap();
+            let shapes = PictureShape::of_pictures(&pictures).unwrap();
             let are_colour_here = pictures.are_colour();
             let own = match are_colour_here {
                 [true, true] => [Compares::OwnGreen; 2],
@@ -480,7 +491,7 @@ pub(crate) mod tests {
                     .into_iter()
                     .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
             {
-                let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                let mut pair = Pair::new(&pictures, &cpu).unwrap();
                 if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
                     pair.compare(compared);
                 }
@@ -494,7 +505,7 @@ pub(crate) mod tests {
                 let there = images.each_ref().map(|image| AnyGpuImage::upload(gpu, image.view()).unwrap());
                 let coloured = are_colour(gpu, there.each_ref()).unwrap();
                 assert_eq!(coloured, are_colour_here, "colour, {what}");
-                let views = made_ready(&pictures, masks, compares, gpu);
+                let views = made_ready(&pictures, compares, gpu);
                 assert_view(&views[0], &pair, View::Left, &format!("left, {what}"));
                 assert_view(&views[1], &pair, View::Right, &format!("right, {what}"));
             }

@@ -2,7 +2,7 @@
 
 use super::mirrored;
 use crate::device::Cpu;
-use crate::image::{AnyImage, AnyView, Image, ImageView, are_finite, grey, grey_row};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, are_finite, grey, grey_row};
 use crate::{Result, by_pixel};
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
@@ -80,50 +80,72 @@ pub(super) fn validity(view: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Op
     Some(out)
 }
 
-/// The least and the greatest of the numbers and these two. Sixteen of each are kept side by side, which the compiler turns
-/// into SIMD.
-fn extremes(numbers: &[f32], [low, high]: [f32; 2]) -> [f32; 2] {
-    let (sixteens, rest) = numbers.as_chunks::<16>();
+/// The least and the greatest of these two and of an image's values where the mask is not 0. Sixteen of each are kept side
+/// by side, which the compiler turns into SIMD.
+fn extremes<T: Pixel + PartialOrd>(
+    image: &Image<T>,
+    mask: Option<&Image<u8>>,
+    [low, high]: [T; 2],
+) -> [T; 2] {
+    let less = |a: T, b: T| if b < a { b } else { a };
+    let greater = |a: T, b: T| if b > a { b } else { a };
+    if let Some(mask) = mask {
+        let n = image.size().width / mask.size().width;
+        let rows = (0..mask.size().height).map(|y| image.row(y).chunks_exact(n).zip(mask.row(y)));
+        let held = rows.flatten().filter(|(_, m)| **m != 0).flat_map(|(values, _)| values.iter().copied());
+        return held.fold([low, high], |[low, high], v| [less(low, v), greater(high, v)]);
+    }
+    let (sixteens, rest) = image.data().as_chunks::<16>();
     let (mut least, mut greatest) = ([low; 16], [high; 16]);
     for numbers in sixteens {
-        least.iter_mut().zip(numbers).for_each(|(least, v)| *least = least.min(*v));
-        greatest.iter_mut().zip(numbers).for_each(|(greatest, v)| *greatest = greatest.max(*v));
+        least.iter_mut().zip(numbers).for_each(|(least, v)| *least = less(*least, *v));
+        greatest.iter_mut().zip(numbers).for_each(|(greatest, v)| *greatest = greater(*greatest, *v));
     }
     [
-        least.iter().chain(rest).copied().fold(low, f32::min),
-        greatest.iter().chain(rest).copied().fold(high, f32::max),
+        least.iter().chain(rest).copied().fold(low, less),
+        greatest.iter().chain(rest).copied().fold(high, greater),
     ]
 }
 
 /// Grey in 8 bits, for costs that compare values and for the gradient.
 ///
 /// 8 bits do not change. 16 bits are divided by 256, or by 4, 8 or 16 if neither image of the pair exceeds 10, 11 or 12
-/// bits. Floats are mapped linearly to 0 to 255, from 0 to 1 if all finite values of the pair lie there, otherwise from
-/// the least to the greatest of them.
+/// bits. Floats are mapped linearly to 0 to 255, from 0 to 1 if all values of the pair lie there, otherwise from 0 or a
+/// lesser value to the greatest of them. If all values lie within a quarter of that, such as temperatures in kelvins, the
+/// least is subtracted first. Pixels without data do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::stereo) struct Bytes {
+    /// What is subtracted from 16 bits, and by how many bits the difference is shifted.
+    least: u16,
     shift: u32,
+    /// What is subtracted from floats, and by what the difference is multiplied.
     low: f32,
     scale: f32,
 }
 
 impl Bytes {
-    /// The scale that suits all of these images.
-    pub(in crate::stereo) fn of(greys: &[&Grey]) -> Self {
-        let most = greys.iter().map(|g| match &g.image {
-            AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
-            AnyImage::U8(_) | AnyImage::U16(_) | AnyImage::F32(_) => 0,
-        });
-        let most = most.max().unwrap_or(0);
-        let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);
-        let (mut low, mut high) = (0.0_f32, 1.0_f32);
-        for grey in greys {
-            if let AnyImage::F32(i) = &grey.image {
-                [low, high] = extremes(i.data(), [low, high]);
+    /// The scale that suits all of these images. A mask says where an image holds something; it may have several values
+    /// side by side for each pixel of the mask.
+    pub(in crate::stereo) fn of<'a>(
+        greys: impl IntoIterator<Item = (&'a Grey, Option<&'a Image<u8>>)>,
+    ) -> Self {
+        let (mut words, mut floats) = ([u16::MAX, 0], [f32::INFINITY, f32::NEG_INFINITY]);
+        for (grey, mask) in greys {
+            match &grey.image {
+                AnyImage::U16(i) if grey.shift.is_none() => words = extremes(i, mask, words),
+                AnyImage::F32(i) => floats = extremes(i, mask, floats),
+                AnyImage::U8(_) | AnyImage::U16(_) => {}
             }
         }
-        // Halved first: the difference of two finite floats may overflow.
-        Self { shift, low, scale: 127.5 / (0.5 * high - 0.5 * low) }
+        let [least, most] = if words[0] > words[1] { [0, 0] } else { words };
+        let least = if u32::from(most - least) < u32::from(most) / 4 { least } else { 0 };
+        let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most - least <= s.0).map_or(8, |s| s.1);
+        // Halved: the difference of two finite floats may overflow.
+        let apart = |[low, high]: [f32; 2]| 0.5 * high - 0.5 * low;
+        let whole = [floats[0].min(0.0), floats[1].max(1.0)];
+        let is_narrow = floats[0] < floats[1] && apart(floats) < 0.25 * apart(whole);
+        let range = if is_narrow { floats } else { whole };
+        Self { least, shift, low: range[0], scale: 127.5 / apart(range) }
     }
 
     /// As [`image`](Self::image), without a copy of 8 bits.
@@ -141,8 +163,9 @@ impl Bytes {
         cpu.for_chunks(out.data_mut(), width, |y, row| match &grey.image {
             AnyImage::U8(i) => row.copy_from_slice(i.row(y)),
             AnyImage::U16(i) => {
-                let shift = grey.shift.unwrap_or(self.shift);
-                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = (v >> shift).min(255) as u8);
+                let (least, shift) = grey.shift.map_or((self.least, self.shift), |shift| (0, shift));
+                let byte = |v: u16| (v.saturating_sub(least) >> shift).min(255) as u8;
+                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = byte(v));
             }
             AnyImage::F32(i) => {
                 let byte = |v: f32| ((v - self.low) * self.scale).clamp(0.0, 255.0) as u8;

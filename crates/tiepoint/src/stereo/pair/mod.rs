@@ -7,13 +7,11 @@ mod pictures;
 pub(super) use grey::{Bytes, Grey};
 pub(super) use pictures::Pictures;
 
-use super::{Masks, View};
+use super::View;
 use crate::Result;
 use crate::device::Cpu;
 use crate::filter::resample::{Scaling, resample};
 use crate::image::{AnyImage, Image, Size};
-use grey::validity;
-use pictures::require_mask;
 
 /// The two images of a pair, the left one first.
 pub(super) struct Pair {
@@ -27,16 +25,13 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(pictures: &Pictures<'_>, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
+    pub(super) fn new(pictures: &Pictures<'_>, cpu: &Cpu) -> Result<Self> {
         let _stage = cpu.stage("grey");
-        for (what, mask) in [("left mask", masks.left), ("right mask", masks.right)] {
-            mask.map_or(Ok(()), |mask| require_mask(what, (mask.size(), mask.channels()), pictures.size()))?;
-        }
         let [left, right] = pictures.views;
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
-        let scale = Bytes::of(&[&grey[0], &grey[1]]);
+        let masks = [View::Left, View::Right].map(|view| pictures.validity(view));
+        let scale = Bytes::of(grey.each_ref().into_iter().zip(masks.each_ref().map(Option::as_ref)));
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
-        let masks = [validity(left, masks.left), validity(right, masks.right)];
         Ok(Self { grey, bytes, scale, compared: None, masks })
     }
 

@@ -1,10 +1,10 @@
 // Preparation of a pair: the arithmetic of grey.rs and pictures.rs. PIXEL is the picture's type, GREY that of its grey.
 
-// Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is
-// below 0, the greatest float where that is above 1; the same of the channels; whether either picture has colour.
-// COLOURED is where the last begins.
+// Of what a pair's scales and colours depend on, where the pictures hold something: the greatest grey of 16 bits, 65535
+// less the least one, the key of the greatest float, and that of minus the least one, each 0 if there is none; the same of
+// the channels; whether either picture has colour. COLOURED is where the last begins.
 #define GREYS 0
-#define CHANNELS_FOUND 3
+#define CHANNELS_FOUND ENDS
 // Of each view, what the scale of its own values depends on: as of the greys.
 #define OWN (COLOURED + 2)
 
@@ -34,23 +34,42 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #if PIXEL_IS_FLOAT
 FUNCTION PIXEL finite_of(PIXEL v) { return IS_FINITE(v) ? v : 0.0f; }
 
-// Takes a value into three numbers that a scale depends on.
-FUNCTION void note(u32 most[3], f32 v) {
-    if (v < 0.0f) most[1] = BITS_OF(-v) > most[1] ? BITS_OF(-v) : most[1];
-    if (v > 1.0f) most[2] = BITS_OF(v) > most[2] ? BITS_OF(v) : most[2];
-}
+// Where the keys of a value and of its opposite go.
+#define KEYS 2
+#define KEY(v) key_of(v)
+#define OPPOSITE_KEY(v) key_of(-(v))
 #else
 FUNCTION PIXEL finite_of(PIXEL v) { return v; }
 
-FUNCTION void note(u32 most[3], u32 v) { most[0] = v > most[0] ? v : most[0]; }
+#define KEYS 0
+#define KEY(v) ((u32)(v))
+#define OPPOSITE_KEY(v) (65535u - (u32)(v))
 #endif
 
+// Takes a value into the numbers that a scale depends on.
+FUNCTION void note(u32 most[ENDS], PIXEL v) {
+    const u32 key = KEY(v), opposite = OPPOSITE_KEY(v);
+    most[KEYS] = key > most[KEYS] ? key : most[KEYS];
+    most[KEYS + 1] = opposite > most[KEYS + 1] ? opposite : most[KEYS + 1];
+}
+
+// Whether a picture holds something at a pixel: the caller's mask is not 0, and all channels are finite.
+FUNCTION i32 holds_at(const PIXEL *p, Plane given_plane, const GLOBAL u8 *given, i32 x, i32 y) {
+    i32 holds = given_plane.row == 0
+        || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
+#if PIXEL_IS_FLOAT
+    UNROLL
+    for (i32 c = 0; c < CHANNELS; c++) holds = holds && IS_FINITE(p[c]);
+#endif
+    return holds;
+}
+
 KERNEL(measure) {
-    const Plane plane = args.plane;
+    const Plane plane = args.plane, given_plane = args.given_plane;
     const i32 width = plane.row / CHANNELS;
     pixels += plane.step * (u64)GROUP_Z;
     // As `found`, of this lane.
-    u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u }, own[3] = { 0u, 0u, 0u };
+    u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u }, own[ENDS] = { 0u, 0u, 0u, 0u };
     u32 coloured = 0u;
     for (i32 y = GROUP_X; y < plane.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < width; x += LANES) {
@@ -61,6 +80,7 @@ KERNEL(measure) {
             if (p[0] != p[1] || p[0] != p[2]) coloured = 1u;
 #endif
 #if MEASURED
+            if (!holds_at(p, given_plane, given, x, y)) continue;
             note(most + GREYS, grey_of(p));
 #if COMPARES_COLOUR
             UNROLL
@@ -78,22 +98,36 @@ KERNEL(measure) {
         if (most[i] > found[i]) ATOMIC_MAX(&found[i], most[i]);
     }
     UNROLL
-    for (i32 i = 0; i < 3; i++) {
-        if (own[i] > found[OWN + 3 * args.view + i]) ATOMIC_MAX(&found[OWN + 3 * args.view + i], own[i]);
+    for (i32 i = 0; i < ENDS; i++) {
+        if (own[i] > found[OWN + ENDS * args.view + i]) ATOMIC_MAX(&found[OWN + ENDS * args.view + i], own[i]);
     }
     if (coloured != 0u && found[COLOURED + args.view] == 0u) ATOMIC_MAX(&found[COLOURED + args.view], 1u);
 }
 
+// Half the difference, because the difference of two finite floats may overflow.
+#define APART(low, high) (0.5f * (high) - 0.5f * (low))
+
 // A value of a picture in 8 bits, on the scale of its pair.
 FUNCTION u8 byte_of(PIXEL v, const GLOBAL u32 *most) {
 #if PIXEL_IS_FLOAT
-    const f32 low = -FLOAT_OF(most[1]), high = most[2] == 0u ? 1.0f : FLOAT_OF(most[2]);
-    const f32 scale = 127.5f / (0.5f * high - 0.5f * low);
-    const f32 byte = (v - low) * scale;
+    f32 low = 0.0f, high = 1.0f;
+    if (most[KEYS] != 0u) {
+        const f32 least = -value_of(most[KEYS + 1]), greatest = value_of(most[KEYS]);
+        low = least < 0.0f ? least : 0.0f;
+        high = greatest > 1.0f ? greatest : 1.0f;
+        if (least < greatest && APART(least, greatest) < 0.25f * APART(low, high)) {
+            low = least;
+            high = greatest;
+        }
+    }
+    const f32 byte = (v - low) * (127.5f / APART(low, high));
     return (u8)(byte < 0.0f ? 0.0f : (byte > 255.0f ? 255.0f : byte));
 #elif PIXEL_BYTES == 2
-    const u32 shift = most[0] <= 1023u ? 2u : (most[0] <= 2047u ? 3u : (most[0] <= 4095u ? 4u : 8u));
-    const u32 byte = (u32)v >> shift;
+    u32 least = 65535u - most[KEYS + 1];
+    least = least <= most[KEYS] && most[KEYS] - least < most[KEYS] / 4u ? least : 0u;
+    const u32 apart = most[KEYS] - least;
+    const u32 shift = apart <= 1023u ? 2u : (apart <= 2047u ? 3u : (apart <= 4095u ? 4u : 8u));
+    const u32 byte = ((u32)v > least ? (u32)v - least : 0u) >> shift;
     return (u8)(byte < 255u ? byte : 255u);
 #else
     return v;
@@ -136,17 +170,12 @@ KERNEL(make_ready) {
     UNROLL
     for (i32 c = 0; c < OWN_CHANNELS; c++) {
         compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + OWN_CHANNELS * x + c] =
-            byte_of(OWN_OF(p, c), found + OWN + 3 * args.view);
+            byte_of(OWN_OF(p, c), found + OWN + ENDS * args.view);
     }
 #endif
 #if MASKED
-    const Plane mask_plane = args.mask_plane, given_plane = args.given_plane;
-    i32 holds = given_plane.row == 0
-        || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
-#if PIXEL_IS_FLOAT
-    UNROLL
-    for (i32 c = 0; c < CHANNELS; c++) holds = holds && IS_FINITE(p[c]);
-#endif
+    const Plane mask_plane = args.mask_plane;
+    const i32 holds = holds_at(p, args.given_plane, given, x, y);
     mask[mask_plane.step * (u64)GROUP_Z + (u64)y * mask_plane.pitch + x] = holds ? 255 : 0;
 #endif
 }

@@ -1,28 +1,33 @@
 //! The caller's pictures of a pair, for costs that compare more than grey.
 
-use super::grey::{Bytes, Grey};
+use super::grey::{Bytes, Grey, validity};
 use crate::device::Cpu;
 use crate::image::{AnyView, Image, ImageView, Pixel, Size};
-use crate::stereo::View;
+use crate::stereo::{Masks, View};
 use crate::{Error, Result, by_pixel};
 use std::sync::OnceLock;
 
-/// The two pictures, the left one first.
+/// The two pictures, the left one first, and the caller's masks.
 pub(in crate::stereo) struct Pictures<'a> {
     pub(super) views: [AnyView<'a>; 2],
+    pub(super) masks: [Option<ImageView<'a, u8>>; 2],
     /// Found out when it is first needed.
     are_colour: OnceLock<[bool; 2]>,
 }
 
 impl<'a> Pictures<'a> {
     /// Fails for an empty left picture and where the sizes differ.
-    pub(in crate::stereo) fn new(left: AnyView<'a>, right: AnyView<'a>) -> Result<Self> {
+    pub(in crate::stereo) fn new([left, right]: [AnyView<'a>; 2], masks: Masks<'a>) -> Result<Self> {
         let size = left.size();
         if size.is_empty() {
             return Err(Error::Image(format!("the left image is empty ({size})")));
         }
         require_size("right image", right.size(), size)?;
-        Ok(Self { views: [left, right], are_colour: OnceLock::new() })
+        let masks = [masks.left, masks.right];
+        for (what, mask) in ["left mask", "right mask"].into_iter().zip(masks) {
+            mask.map_or(Ok(()), |mask| require_mask(what, (mask.size(), mask.channels()), size))?;
+        }
+        Ok(Self { views: [left, right], masks, are_colour: OnceLock::new() })
     }
 
     pub(in crate::stereo) fn size(&self) -> Size {
@@ -32,6 +37,11 @@ impl<'a> Pictures<'a> {
     /// Which of the pictures, the left one first, have colour.
     pub(in crate::stereo) fn are_colour(&self) -> [bool; 2] {
         *self.are_colour.get_or_init(|| self.views.map(is_colour))
+    }
+
+    /// Which pixels of a picture hold something.
+    pub(super) fn validity(&self, view: View) -> Option<Image<u8>> {
+        validity(self.views[view.index()], self.masks[view.index()])
     }
 
     /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the
@@ -45,7 +55,8 @@ impl<'a> Pictures<'a> {
         let greys = views.map(|view| {
             Grey::from_image(by_pixel!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()))
         });
-        let scale = Bytes::of(&greys.each_ref()[..]);
+        let masks = views.map(|view| self.validity(view));
+        let scale = Bytes::of(greys.each_ref().into_iter().zip(masks.each_ref().map(Option::as_ref)));
         let mut images = greys.map(|grey| scale.convert(grey, cpu));
         for image in &mut images {
             *image = Image::from_vec(std::mem::take(image).into_vec(), self.size(), channels.len())?;

@@ -51,7 +51,8 @@ impl CostDefinition for MutualInformation {
             let [right] = pictures.channels([View::Right], &[GREEN], cpu)?;
             return Ok(Some([left, right]));
         }
-        let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
+        let own =
+            [View::Left, View::Right].map(|view| Bytes::of([(&pair.greys()[view.index()], pair.mask(view))]));
         // If both scales are that of the pair, its bytes are compared.
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
     }

@@ -434,8 +434,8 @@ pub(crate) mod tests {
                         .with_cost(crate::stereo::Cost::MutualInformation)
                         .with_iterations(iterations);
                     let cpu = Cpu::sequential();
-                    let pictures = Pictures::new((&left).into(), (&right).into()).unwrap();
-                    let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                    let pictures = Pictures::new([(&left).into(), (&right).into()], masks).unwrap();
+                    let mut pair = Pair::new(&pictures, &cpu).unwrap();
                     let expected = learn::table(&pair, &options, &mut Workspace::default(), &cpu).unwrap();
                     for gpu in all() {
                         let found = learn(gpu, &mut pair, None, &options).unwrap();
@@ -479,13 +479,13 @@ pub(crate) mod tests {
             let masks = Masks { left: None, right: Some(mask.view()).filter(|_| n >= 2) };
             let options = StereoOptions::default().with_disparities(14).with_min_disparity(-3);
             let options = options.with_cost(crate::stereo::Cost::MutualInformation);
-            let pictures = Pictures::new(images[0].into(), images[1].into()).unwrap();
+            let pictures = Pictures::new([images[0].into(), images[1].into()], masks).unwrap();
             let colour = ColourImage::of(&pictures, &cpu).unwrap().unwrap();
-            let mut expected = Pair::new(&pictures, masks, &cpu).unwrap();
+            let mut expected = Pair::new(&pictures, &cpu).unwrap();
             learn::project(&mut expected, &colour, &options, &mut Workspace::default(), &cpu).unwrap();
             let table = learn::table(&expected, &options, &mut Workspace::default(), &cpu).unwrap();
             for gpu in all().iter().filter(|gpu| gpu.info().has_f64) {
-                let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                let mut pair = Pair::new(&pictures, &cpu).unwrap();
                 let found = learn(gpu, &mut pair, Some(&colour), &options).unwrap();
                 let greys = pair.compared(colour.view) == expected.compared(colour.view);
                 assert!(greys, "{gpu:?}, {size}: another grey");
