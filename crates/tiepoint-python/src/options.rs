@@ -57,7 +57,11 @@ fn shown<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Bool(truth) => truth.into_bound_py_any(py),
         Value::Integer(whole) => whole.into_bound_py_any(py),
         Value::Number(number) => number.into_bound_py_any(py),
-        Value::Text(text) => text.into_bound_py_any(py),
+        // A choice of numbers, such as that of paths.
+        Value::Text(text) => match text.parse::<i64>() {
+            Ok(whole) => whole.into_bound_py_any(py),
+            Err(_) => text.into_bound_py_any(py),
+        },
     }
 }
 

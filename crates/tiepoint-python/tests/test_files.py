@@ -181,6 +181,20 @@ def test_scores(features, truth, pair):
     assert tp.evaluate.disparity(pair.truth_left, pair.truth_left, truth_right=pair.truth_right, mask=half).pixels < 0.6 * seen.pixels
 
 
+def test_disparities_to_be_scored_are_in_pixels(pair):
+    truth, rounded = pair.truth_left, np.round(pair.truth_left)
+    wanted = tp.evaluate.disparity(rounded, truth)
+    for dtype in (np.int32, np.uint32, np.int64, np.float16, np.float64):
+        assert tp.evaluate.disparity(rounded.astype(dtype), truth) == wanted, dtype
+    assert tp.evaluate.disparity(rounded.astype(int).tolist(), truth) == wanted
+    # These may be multiples of disparities: 256 times in a PNG of 16 bits, 16 times in OpenCV's map.
+    for dtype in (np.uint8, np.uint16, np.int16, bool):
+        stored = rounded.astype(dtype)
+        for what, given in [("the disparity map", (stored, truth)), ("the truth", (truth, stored)), ("the truth of the right image", (truth, truth, stored))]:
+            with pytest.raises(tp.ImageError, match=rf"{what} holds {stored.dtype}, .*: expected pixels as float32; .*read_disparity.*astype"):
+                tp.evaluate.disparity(*given[:2], truth_right=given[2] if given[2:] else None)
+
+
 def test_reports_are_written(tmp_path, scene, pair, features):
     registered = tp.register(scene.reference, scene.moving)
     page = tp.report(registered, tmp_path / "register.html", names=("moving <b>", "fixed"))

@@ -261,3 +261,34 @@ def test_rectification_of_known_cameras(pair):
         tp.rectify(pair.left, pair.right, rig, stored=True)
     with pytest.raises(tp.MismatchError, match="not a rotation"):
         tp.rectify(pair.left, pair.right, tp.StereoCalibration(K1=k, K2=k, R=np.ones((3, 3)), T=[1, 0, 0]))
+    assert tp.rectify(pair.left, pair.right, rig).doubts == []
+    (doubt,) = tp.rectify(pair.right, pair.left, rig).doubts
+    assert "the scene is behind the cameras" in doubt and "are left and right exchanged?" in doubt
+    with pytest.raises(tp.OptionError, match="option focal is 5.0: expected none beside a calibration"):
+        tp.rectify(pair.left, pair.right, rig, focal=5.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"frame": "all"},
+        {"focal": 5.0},
+        {"detector": 5},
+        {"mask_left": np.ones((3, 3))},
+        {"mask_right": np.ones((160, 240))},
+        {"ratio": None},
+        {"threshold": -1},
+        {"seed": 1},
+        {"modality": "foo"},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_a_stored_rectification_takes_no_options_of_a_search(pair, given):
+    k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]])
+    p1 = np.c_[k, [0, 0, 0]]
+    p2 = np.c_[k, [-150, 0, 0]]
+    rig = tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], size=(240, 160), R1=np.eye(3), R2=np.eye(3), P1=p1, P2=p2)
+    found = tp.rectify(pair.left, pair.right, rig, stored=True, interpolation="lanczos", threshold=1.0, device="cpu")
+    assert np.array_equal(found.left, pair.left) and found.calibration.baseline == 0.5
+    with pytest.raises(tp.OptionError, match=f"option {next(iter(given))} has no effect on a stored rectification: leave it out"):
+        tp.rectify(pair.left, pair.right, rig, stored=True, **given)

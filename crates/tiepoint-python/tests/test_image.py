@@ -139,6 +139,16 @@ def test_masked_arrays_in_other_calls(scene, pair):
     count[:60] = False
     by_mask = tp.register(scene.reference, scene.moving, mask_moving=count)
     assert tp.register(scene.reference, np.ma.masked_array(scene.moving, ~count)).model == by_mask.model
+    # Beside a mask that is given, whose NaN means no data as it does for other arrays.
+    given = np.where(half, 1.0, np.nan)
+    given[60:90, 130:] = 0
+    wanted = stereo.compute(pair.left, pair.right, mask_left=half & (given > 0)).disparity
+    none = np.ma.masked_array(pair.left, np.zeros(half.shape, bool))
+    for image, mask in [(masked[0], given), (none, given), (none, given[..., None])]:
+        assert np.array_equal(stereo.compute(image, pair.right, mask_left=mask).disparity, wanted, equal_nan=True)
+    for image in (pair.left, masked[0]):
+        with pytest.raises(tp.MismatchError, match="left mask is 3x3"):
+            stereo.compute(image, pair.right, mask_left=np.ones((3, 3)))
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I;16", "I", "F", "LA"])

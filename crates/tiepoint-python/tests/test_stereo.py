@@ -76,7 +76,7 @@ def test_masks_transparency_and_no_data_leave_pixels_out(pair):
 def test_the_range_of_a_calibration(pair):
     known = tp.Calibration(focal=1, principal=(0, 0), baseline=1, disparities=(1.5, 31.2))
     stereo = tp.Stereo.for_calibration(known, paths=4)
-    assert (stereo.min_disparity, stereo.disparities, stereo.paths) == (1, 32, 4)
+    assert (stereo.min_disparity, stereo.disparities, stereo.paths) == (1, 32, 4) and stereo.options["paths"] == 4
     assert tp.Stereo.for_calibration(CAMERAS).disparities == 128
 
 
@@ -87,7 +87,10 @@ def test_the_range_of_a_calibration(pair):
         ({"paths": 7}, "option paths is 7"),
         ({"cost": "ssd"}, "option cost is ssd"),
         ({"cost": "ad", "census_window": "5x5"}, "census_window"),
+        ({"iterations": 2}, "option iterations is 2: expected none unless the cost is mi"),
+        ({"paths": 3}, "option paths is 3: expected 4, 5, 8, 16$"),
         ({"median": 4}, "option median is 4"),
+        ({"p1": -5}, "option p1 is -5"),
         ({"p2": 5000}, "option p2"),
         ({"memory": "much"}, "option memory is much"),
     ],
@@ -103,6 +106,19 @@ def test_pairs_that_do_not_fit_are_errors(pair):
         stereo.compute(pair.left, pair.right[1:])
     with pytest.raises(tp.OutOfMemoryError, match="bytes are needed"):
         tp.Stereo(disparities=4096, memory=1000, device="cpu").compute(pair.left, pair.right)
+
+
+def test_masked_arrays_in_a_sequence(pair):
+    stereo = tp.Stereo(disparities=16, device="cpu")
+    none = np.ma.masked_array(pair.left, np.zeros(pair.left.shape, bool))
+    wanted = stereo.compute(pair.left, pair.right).disparity
+    assert np.array_equal(next(stereo.compute_many([(none, pair.right)])).disparity, wanted, equal_nan=True)
+    some = np.ma.masked_array(pair.left, np.eye(*pair.left.shape, dtype=bool))
+    with pytest.raises(tp.ImageError, match=r"the left image is a masked array, .* compute takes it, or give \.filled\(value\) and no_data=value"):
+        list(stereo.compute_many([(some, pair.right)]))
+    filled = some.filled(255)
+    wanted = stereo.compute(filled, pair.right, no_data=255).disparity
+    assert np.array_equal(next(stereo.compute_many([(filled, pair.right)], no_data=255)).disparity, wanted, equal_nan=True)
 
 
 def test_results_can_be_pickled_and_shown(found):
@@ -140,13 +156,28 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         assert all(np.array_equal(f.disparity, w.disparity, equal_nan=True) for f, w in zip(there, wanted, strict=True))
 
 
-def test_impossible_calibrations_are_errors():
-    with pytest.raises(tp.OptionError, match="option focal is 'a': expected a number"):
-        tp.Calibration(focal="a", principal=(0, 0), baseline=1)
-    with pytest.raises(tp.OptionError, match="Q needs a baseline"):
-        tp.Calibration(focal=1.0, principal=(0, 0), baseline=0).Q  # noqa: B018
-    with pytest.raises(tp.OptionError, match="option p1 is -5"):
-        tp.Stereo(p1=-5)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"focal": "a"}, "option focal is 'a': expected a number"),
+        ({"focal": -500}, "option focal is -500: expected a finite number above 0$"),
+        ({"focal": np.float64("nan")}, "option focal is nan: expected a finite number above 0$"),
+        ({"baseline": 0}, "option baseline is 0: expected a finite number above 0$"),
+        ({"baseline": np.float64(-0.12)}, r"option baseline is -0.12: .* above 0; OpenCV's T\[0\] is negative, and its absolute value"),
+        ({"baseline": float("inf")}, "option baseline is inf: expected a finite number above 0$"),
+        ({"doffs": float("nan")}, "option doffs is nan: expected a finite number"),
+        ({"principal": (0, float("inf"))}, r"option principal is \(0, inf\): expected a finite number"),
+    ],
+)
+def test_impossible_calibrations_are_errors(given, message):
+    with pytest.raises(tp.OptionError, match=message):
+        tp.Calibration(**{"focal": 500, "principal": (0, 0), "baseline": 1, **given})
+
+
+def test_affine_cameras_have_no_depth():
+    affine = tp.Calibration(focal=0, principal=(0, 0), baseline=0, affine=True)
+    with pytest.raises(tp.OptionError, match="Q needs cameras that see along rays which meet"):
+        affine.Q  # noqa: B018
 
 
 def census(image):
@@ -183,3 +214,25 @@ def test_a_cost_volume_is_aggregated_as_the_cost_itself(pair):
         stereo.optimize(cost[..., 0], pair.left, pair.right)
     with pytest.raises(tp.MismatchError, match="39 disparities"):
         stereo.optimize(cost[..., 1:].astype(np.uint8), pair.left, pair.right)
+
+
+def test_integer_costs_of_every_type_are_not_multiplied(pair):
+    stereo = tp.Stereo(disparities=40, p1=5, p2=30, p2_least=30, device="cpu")
+    wide = np.random.default_rng(1).integers(0, 25, (*pair.left.shape, 40))
+    wanted = stereo.aggregate(wide.astype(np.uint8), pair.left, pair.right)
+    for dtype in ("i1", "i2", "i4", "i8", "u4", "u8", ">i4", ">u2"):
+        assert np.array_equal(stereo.aggregate(wide.astype(dtype), pair.left, pair.right), wanted), dtype
+    few = tp.Stereo(disparities=2, p1=5, p2=30, p2_least=30, device="cpu")
+    assert np.array_equal(
+        few.aggregate(wide[:8, :9, :2].tolist(), pair.left[:8, :9], pair.right[:8, :9]),
+        few.aggregate(wide[:8, :9, :2].astype(np.uint8), pair.left[:8, :9], pair.right[:8, :9]),
+    )
+    # The least cost of -100 becomes 0; in 8 bits the difference to the greatest does not fit.
+    wide[0, 0, 0], wide[0, 0, 1] = 0, 200
+    wanted = stereo.aggregate(wide.astype(np.uint8), pair.left, pair.right)
+    for dtype, by in [("i1", 100), ("i2", 100), ("i8", 100), ("i8", 1 << 40)]:
+        assert np.array_equal(stereo.aggregate((wide - by).astype(dtype), pair.left, pair.right), wanted), (dtype, by)
+    wide[0, 0, 0] = 100_000
+    with pytest.raises(tp.OptionError, match="the cost volume holds 0 to 100000: expected .* at most 4000; give a scale of at most 4000 / 100000"):
+        stereo.aggregate(wide, pair.left, pair.right)
+    assert stereo.aggregate(wide, pair.left, pair.right, scale=4000 / 100_000).any()

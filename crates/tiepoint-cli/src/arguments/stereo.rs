@@ -222,9 +222,6 @@ impl Given<StereoFlags> {
             start.cost = Cost::Census(CensusWindow::default());
         }
         let options = self.on(start)?;
-        if self.has("iterations") && options.cost != Cost::MutualInformation {
-            return Err(Failure::usage("--iterations is an option of --cost mi"));
-        }
         options.check()?;
         Ok(options)
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from .errors import ImageError
+from ._core import DeviceArray
+from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,18 +135,69 @@ def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
     return np.where((found != 0) & (found == found), np.uint8(255), np.uint8(0))
 
 
-def unmasked(given: Any, mask: Any) -> tuple[Any, Any]:
+def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
     """An image and its mask. The mask of a masked array, which is True where there is no data, is taken into account."""
     import sys
 
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(given, numpy.ma.MaskedArray):
-        return given, mask
+        return given, counting
     holes = numpy.ma.getmaskarray(given)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
-    counts = ~holes if mask is None else ~holes & (array(mask, "the mask") != 0)
+    if counting is None:
+        return given.data, ~holes
+    counts = mask(counting, "the mask")
+    # The compiled half refuses a mask of another size.
+    if counts.shape[:2] == holes.shape:
+        counts[holes] = 0
     return given.data, counts
+
+
+def lies_on_host(given: Any) -> bool:
+    """Whether NumPy reads an object's memory, as far as the object tells."""
+    if isinstance(given, DeviceArray):
+        return False
+    device = getattr(given, "__dlpack_device__", None)
+    if device is None:
+        return not hasattr(given, "__cuda_array_interface__")
+    # DLPack's numbers of the host's memory, of pinned memory and of managed memory.
+    return device()[0] in (1, 3, 13)
+
+
+def whole_costs(given: Any, what: str) -> Any:
+    """A cost volume whose integers stay integers: as `uint16`, less the least one where that is negative. Floats, and a
+    volume on a card, are returned as they are."""
+    import numpy as np
+
+    if not lies_on_host(given):
+        return given
+    found = array(given, what)
+    if found.dtype.kind not in "iu" or found.size == 0 or np.can_cast(found.dtype, np.uint16):
+        return found
+    least, most = min(int(found.min()), 0), int(found.max())
+    if most - least > 65535:
+        raise OptionError(
+            f"{what} holds {least} to {most}: expected costs that differ by at most 4000; give a scale of at most 4000 / {most - least}"
+        )
+    costs = found.astype(np.uint16)
+    # Both steps are modulo 65536, and the differences are less.
+    costs -= np.uint16(least % 65536)
+    return costs
+
+
+def disparities(given: Any, what: str) -> Any:
+    """A map of disparities; fails for integers of 8 and 16 bits, which may be multiples of disparities. A map on a card is
+    returned as it is."""
+    if not lies_on_host(given):
+        return given
+    found = array(given, what)
+    if found.dtype.kind in "biu" and found.dtype.itemsize < 4:
+        raise ImageError(
+            f"{what} holds {found.dtype}, whose values may be multiples of disparities: expected pixels as float32; "
+            "tiepoint.io.read_disparity(path) divides by the scale of a file, .astype(\"float32\") takes the values as they are"
+        )
+    return found
 
 
 def points(given: Any, what: str) -> npt.NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -39,11 +40,11 @@ class Calibration(Result):
     Parameters
     ----------
     focal : float
-        Focal length in pixels.
+        Focal length in pixels, above 0.
     principal : tuple of float
         Principal point of the left camera in pixels.
     baseline : float
-        Distance of the cameras; its unit is that of the depth.
+        Distance of the cameras, above 0: of OpenCV's T the absolute value of T[0]. Its unit is that of the depth.
     doffs : float
         cx of the right camera less that of the left, pixels.
     size : tuple of int, optional
@@ -66,14 +67,24 @@ class Calibration(Result):
         for name in ("focal", "baseline", "doffs"):
             if not hasattr(value := getattr(self, name), "__float__"):
                 raise OptionError(f"option {name} is {value!r}: expected a number")
+        if self.affine:
+            return
+        for name in ("focal", "baseline"):
+            if not 0 < (value := getattr(self, name)) < math.inf:
+                advice = "; OpenCV's T[0] is negative, and its absolute value is meant" if name == "baseline" and value < 0 else ""
+                raise OptionError(f"option {name} is {value}: expected a finite number above 0{advice}")
+        cx, cy = self.principal
+        for name, value in [("doffs", self.doffs), ("principal", cx), ("principal", cy)]:
+            if not math.isfinite(value):
+                raise OptionError(f"option {name} is {getattr(self, name)}: expected a finite number of pixels")
 
     @property
     def Q(self) -> _Floats:  # noqa: N802
         """OpenCV's Q, (4, 4): Q (x, y, d, 1)ᵀ ~ (X, Y, Z, 1)ᵀ."""
         import numpy as np
 
-        if self.affine or not self.baseline:
-            raise OptionError("Q needs a baseline that is not 0, of cameras that see along rays which meet")
+        if self.affine:
+            raise OptionError("Q needs cameras that see along rays which meet: the calibration is of affine cameras")
         cx, cy = self.principal
         rows = [[1, 0, 0, -cx], [0, 1, 0, -cy], [0, 0, 0, self.focal], [0, 0, 1 / self.baseline, self.doffs / self.baseline]]
         return np.array(rows, dtype=np.float64)

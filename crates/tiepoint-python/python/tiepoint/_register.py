@@ -85,7 +85,7 @@ class Rectified(Result):
     left, right : ndarray or DeviceArray
         The rectified images, on the device of the given ones; NaN (floats) or 0 where they show nothing.
     valid_left, valid_right : ndarray or DeviceArray
-        (H, W) uint8: 255 where they show something, else 0.
+        (H, W) uint8: 255 inside of the given images, else 0. Transparent pixels and NaN of these are not told apart.
     matrix_left, matrix_right : ndarray
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
@@ -98,6 +98,8 @@ class Rectified(Result):
         The number of tie points that were compared.
     rms_vertical : float or None
         Root mean square of the difference of their rows in pixels.
+    doubts : list of str
+        Why the result is probably wrong: rows of tie points differ, or the scene lies behind the cameras.
     """
 
     left: npt.NDArray[Any]
@@ -111,6 +113,7 @@ class Rectified(Result):
     tie_points: TiePoints | None
     points: int
     rms_vertical: float | None
+    doubts: list[str]
 
     @property
     def Q(self) -> npt.NDArray[np.float64]:  # noqa: N802
@@ -124,6 +127,7 @@ class Rectified(Result):
             told.append(("rows", f"{self.rms_vertical:.2f} px"))
         if self.calibration.disparities is not None:
             told.append(("disparities", "{:g} to {:g}".format(*self.calibration.disparities)))
+        told += [("doubt", doubt) for doubt in self.doubts]
         return told
 
     def _picture(self) -> Any:
@@ -228,6 +232,14 @@ def register(
     return Registration(fixed, moving, found["warped"], found["covered"], tie.model, tie)
 
 
+def _refuse_idle(given: dict[str, Any]) -> None:
+    """Fails if an argument of `rectify` is given that has no effect on a stored rectification."""
+    for name, default in (rectify.__kwdefaults__ or {}).items():
+        value = given[name]
+        if name not in ("stored", "interpolation", "device") and (value is not None if default is None else value != default):
+            raise OptionError(f"option {name} has no effect on a stored rectification: leave it out, or stored=True")
+
+
 def rectify(
     left: _Image,
     right: _Image,
@@ -262,7 +274,8 @@ def rectify(
     calibration : StereoCalibration or path, optional
         The cameras; if not given, they are found from tie points, with a baseline of 1.
     stored : bool
-        Take the rectification that the calibration stores (R1, R2, P1, P2).
+        Take the rectification that the calibration stores (R1, R2, P1, P2). No features are searched: only `interpolation`
+        and `device` may be given with it, and no masked arrays.
     frame : {"input", "fit", "valid", "all"}, optional
         Which part of the images to show; if not given, ``"input"`` with a calibration and ``"fit"`` without. The
         command calls it ``--crop``.
@@ -271,7 +284,7 @@ def rectify(
     detector : Sift or Surf, optional
         The detector of features; ``Sift()`` if not given.
     mask_left, mask_right : array_like, (H, W), optional
-        Not 0 where features may lie.
+        Not 0 where features may lie. A masked array is also searched only where it is not masked.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
     threshold : float
@@ -301,8 +314,11 @@ def rectify(
     if stored:
         if rig is None:
             raise OptionError("option stored is True: expected a calibration that stores a rectification")
+        _refuse_idle(locals())
         found = _core.rectify_stored(device, left, right, rig, warp)
     else:
+        if rig is not None and focal is not None:
+            raise OptionError(f"option focal is {focal}: expected none beside a calibration, which says what the focal lengths are")
         work = _core.Rectify(
             rig,
             frame,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
-from ._arrays import host, unmasked
+from ._arrays import host, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
 from ._progress import counting
-from .errors import OptionError
+from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -258,16 +258,16 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         cost : array_like, (H, W, disparities)
-            ``uint8``, ``uint16`` or ``float32``: how unlike left (x, y) and right (x − (min_disparity + i), y) are, the least
-            being the best. What is not finite is unknown, and never chosen.
+            Integers or floats: how unlike left (x, y) and right (x − (min_disparity + i), y) are, the least being the best.
+            What is not finite is unknown, and never chosen. On a card ``uint8``, ``uint16`` or ``float32``.
         left, right : array_like
             The pair: edges of the left image let P2 fall, and both say where they hold data.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
         scale : float, optional
             The factor that makes costs whole numbers of at most 4000. A negative minimum is subtracted first, then costs
-            are multiplied and rounded. If not given, integers are not changed, and floats are scaled so that the greatest
-            becomes 1023. Sums are fastest if the greatest is at most 96.
+            are multiplied and rounded. If not given, integers of every type are not multiplied, and floats are scaled so
+            that the greatest becomes 1023. Sums are fastest if the greatest is at most 96.
         mask_left, mask_right : array_like, (H, W), optional
             Where the images hold data: not 0.
 
@@ -319,6 +319,8 @@ class Stereo(StereoOptions):
     ) -> Any:
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
         (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
+        if scale is None:
+            cost = whole_costs(cost, "the cost volume")
         return core.optimize(cost, scale, [a, b, mask_a, mask_b], sums)
 
     def compute_many(
@@ -338,8 +340,8 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         pairs : iterable of tuple of array_like
-            The left and the right image of each pair, as `compute` takes them; those on a card are first copied to the
-            host.
+            The left and the right image of each pair, as `compute` takes them, but without masks: of masked arrays those
+            alone in which nothing is masked. Images on a card are first copied to the host.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pairs.
         no_data : float, optional
@@ -372,9 +374,21 @@ class Stereo(StereoOptions):
                     images.clear()
 
             for left, right in pairs:
-                full = stream.push(host(left, "the left image"), host(right, "the right image"), no_data)
+                full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
                 images.append((left, right))
                 if full:
                     yield from oldest()
             while images:
                 yield from oldest()
+
+
+def _of_sequence(image: Any, what: str) -> Any:
+    """An image of a sequence, in the host's memory; fails for a masked array with masked pixels."""
+    given, mask = unmasked(image, None)
+    if mask is None:
+        return host(given, what)
+    if not mask.all():
+        raise ImageError(
+            f"{what} is a masked array, and compute_many takes no mask: compute takes it, or give .filled(value) and no_data=value"
+        )
+    return given

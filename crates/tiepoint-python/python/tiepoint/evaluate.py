@@ -80,9 +80,9 @@ class DisparityScore(Result):
     bad : list of float
         For every threshold the share of pixels whose error is greater, or that have no disparity.
     bad_of_valid : list of float
-        The same, only of pixels with a disparity.
+        The same, only of pixels with a disparity; NaN if none has one.
     epe : float
-        Mean distance from the truth in pixels, only of pixels with a disparity.
+        Mean distance from the truth in pixels, only of pixels with a disparity; NaN if none has one.
     """
 
     pixels: int
@@ -126,7 +126,9 @@ def disparity(
     Parameters
     ----------
     found, truth : array_like, (H, W)
-        ``float32``, not finite where there is none.
+        Disparities in pixels, not finite where there is none. Integers of 8 and 16 bits are refused, because they may be
+        multiples: 256 times in PNG files of 16 bits, with 0 where there is none, and 16 times in OpenCV's maps.
+        `tiepoint.io.read_disparity` reads such files.
     truth_right : array_like, (H, W), optional
         The true disparities of the right image: only pixels that it shows, too, are scored.
     mask : array_like, (H, W), optional
@@ -136,9 +138,10 @@ def disparity(
     fill : bool
         Fill invalid pixels from the background first.
     """
-    found = getattr(found, "disparity", found)
+    found = _arrays.disparities(getattr(found, "disparity", found), "the disparity map")
+    truth = _arrays.disparities(truth, "the truth")
     if truth_right is not None:
-        seen = _core.non_occluded(truth, truth_right)
+        seen = _core.non_occluded(truth, _arrays.disparities(truth_right, "the truth of the right image"))
         mask = seen if mask is None else seen * (_arrays.mask(mask, "the mask") != 0)
     return DisparityScore(**_core.disparity_score(found, truth, mask, list(thresholds), fill))
 

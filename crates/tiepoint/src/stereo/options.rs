@@ -123,9 +123,12 @@ options! {
         reasons / with_reasons: bool = false, flag "-";
     }
     check this {
-        match this.census_window {
-            Some(window) if !matches!(this.cost, Cost::Census(_)) => {
+        match (this.census_window, this.iterations) {
+            (Some(window), _) if !matches!(this.cost, Cost::Census(_)) => {
                 Err(Error::option("census_window", window, "none unless the cost is census"))
+            }
+            (_, Some(iterations)) if this.cost != Cost::MutualInformation => {
+                Err(Error::option("iterations", iterations, "none unless the cost is mi"))
             }
             _ => this.penalties().check(),
         }

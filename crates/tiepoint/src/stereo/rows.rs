@@ -189,7 +189,7 @@ mod tests {
     use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
     #[test]
-    fn rows_are_confirmed_by_half_a_pixel() {
+    fn patches_tell_rows_and_fit() {
         let options =
             StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
         let pair: StereoPair<u8> =

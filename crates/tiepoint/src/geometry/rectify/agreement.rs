@@ -39,7 +39,8 @@ impl Agreement {
                 self.points, self.rms_vertical_px
             )
         });
-        let behind = (most + doffs <= 0.0).then(|| {
+        // The range is wider than that of the tie points, which may also be far away.
+        let behind = (most + doffs < -0.25 * (least + doffs)).then(|| {
             format!(
                 "the scene is behind the cameras (disparities {least} to {most}); are left and right exchanged?"
             )
