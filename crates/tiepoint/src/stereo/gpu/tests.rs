@@ -71,7 +71,7 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
         min_disparity: [0, 0, 0, -7, 5, -40, 300][below(7)],
         disparities,
         cost,
-        iterations: [None, Some(2)][below(2)],
+        iterations: [None, Some(2)][below(2)].filter(|_| cost == Cost::MutualInformation),
         paths: Paths::ALL[below(Paths::ALL.len())].value,
         uniqueness: [0, 0, 5, 100][below(4)],
         subpixel: Subpixel::ALL[below(Subpixel::ALL.len())].value,
