@@ -35,6 +35,10 @@ const DISTINCT: f32 = 0.25;
 const FEWEST: usize = 200;
 const MOST_PX: f32 = 0.5;
 
+/// Of the patches every second along each axis is compared with others beside, and this many must be left of the half with
+/// the most contrast.
+const FEWEST_FITS: usize = 50;
+
 /// How far beside the place where a disparity leads patches are compared, in pixels.
 const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
 
@@ -72,7 +76,7 @@ impl Patches {
         let mean = fits.iter().map(|[_, share]| f64::from(*share)).sum::<f64>() / fits.len() as f64;
         Ok(Self {
             rows: median.filter(|median| *median <= MOST_PX).map(f64::from),
-            fit: (fits.len() >= FEWEST).then_some(mean),
+            fit: (fits.len() >= FEWEST_FITS).then_some(mean),
         })
     }
 }
@@ -92,10 +96,14 @@ fn on_grid<L: Pixel, R: Pixel>(
     let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
     let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
     let of_row = |i: usize| {
-        let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step);
-        let told = places.map(|x| (x, disparity.row(rows[i])[x])).filter(|(_, d)| d.is_finite());
-        told.map(|(x, d)| (difference(left, right, [x, rows[i]], d), fit(left, right, [x, rows[i]], d)))
-            .collect::<Vec<_>>()
+        let y = rows[i];
+        let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step).enumerate();
+        let told = places.filter(|(_, x)| disparity.row(y)[*x].is_finite()).map(|(n, x)| {
+            let d = disparity.row(y)[x];
+            let fit = if (i | n).is_multiple_of(2) { fit(left, right, [x, y], d) } else { None };
+            (difference(left, right, [x, y], d), fit)
+        });
+        told.collect::<Vec<_>>()
     };
     cpu.map(rows.len(), of_row).concat()
 }
