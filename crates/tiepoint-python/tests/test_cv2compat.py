@@ -3,7 +3,10 @@
 Models and maps are in test_cv2compat_geometry.py.
 """
 
+import itertools
+import multiprocessing
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -306,6 +309,109 @@ def test_unusual_descriptors(tables):
         matcher.match(a, b, np.ones((3, 3), np.uint8))
     with pytest.raises(tp.OptionError, match="option k is 0"):
         matcher.knnMatch(a, b, k=0)
+
+
+def neighbours(found):
+    """Query, image, index and distance of each match, in the order in which they are."""
+    flat = itertools.chain.from_iterable(row if isinstance(row, tuple) else (row,) for row in found)
+    return np.array([(m.queryIdx, m.imgIdx, m.trainIdx, m.distance) for m in flat]).T
+
+
+def far_away(shift):
+    """Points at this distance from the origin, and others beside them."""
+    a = (np.random.default_rng(2).uniform(0, 50, (200, 2)) + shift).astype(np.float32)
+    return a, a[::-1] + np.float32(0.8)
+
+
+unit = np.random.default_rng(3).normal(size=(200, 128)).astype(np.float32)
+unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+TABLES = {
+    "at 4000": far_away(4000),
+    "at 100 000": far_away(1e5),
+    "here and there": [np.concatenate(both) for both in zip(far_away(1e5), far_away(-1e5), strict=True)],
+    "themselves": (unit, unit),
+    "equals": (unit, np.repeat(unit[:20], 5, 0)),
+    "many bytes": np.random.default_rng(4).integers(0, 256, (2, 200, 600)).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_neighbours_are_those_of_opencv_and_equal_ones_in_their_order(name, opencv, monkeypatch):
+    a, b = TABLES[name]
+    # Two blocks at least.
+    monkeypatch.setattr("tiepoint.cv2compat._matchers._TOGETHER", 1 << 20)
+    mask = (np.random.default_rng(5).uniform(size=(len(a), len(b))) < 0.3).astype(np.uint8)
+    radius = neighbours(opencv.BFMatcher().knnMatch(a, b, k=7))[3].max()
+    images = [b[:30], b[30:40], b[40:]]
+    for call in (
+        lambda cv: cv.BFMatcher().match(a, b),
+        lambda cv: cv.BFMatcher(crossCheck=True).match(a, b),
+        *(lambda cv, k=k: cv.BFMatcher().knnMatch(a, b, k=k) for k in (1, 2, 3, 8)),
+        lambda cv: cv.BFMatcher().match(a, b, mask),
+        lambda cv: cv.BFMatcher().knnMatch(a, b, 3, mask),
+        lambda cv: (m := cv.BFMatcher(), m.add(images)) and m.knnMatch(a, 3),
+        lambda cv: (m := cv.BFMatcher(), m.add(images)) and m.match(a),
+    ):
+        theirs, ours = (neighbours(call(cv)) for cv in (opencv, compat))
+        assert np.array_equal(theirs[:3], ours[:3]) and np.allclose(theirs[3], ours[3], rtol=1e-5, atol=0)
+    for norm, given in [(compat.NORM_L2, (radius,)), (compat.NORM_L2SQR, (radius**2, mask))]:
+        theirs, ours = (neighbours(cv.BFMatcher(norm).radiusMatch(a, b, *given)) for cv in (opencv, compat))
+        assert np.array_equal(ours, ours[:, np.lexsort((ours[2], ours[3], ours[0]))]), "OpenCV's equals have no order"
+        theirs, ours = (found[:, np.lexsort((found[2], found[0]))] for found in (theirs, ours))
+        assert np.array_equal(theirs[:3], ours[:3]) and np.allclose(theirs[3], ours[3], rtol=1e-5, atol=0)
+
+
+def test_empty_images_among_the_added_keep_their_numbers():
+    matcher = compat.BFMatcher()
+    matcher.add([unit[:3], unit[:0], unit[3:9]])
+    assert [(m.imgIdx, m.trainIdx) for m in matcher.match(unit[:9])] == [(0, 0), (0, 1), (0, 2), *((2, i) for i in range(6))]
+
+
+def test_memory_does_not_grow_with_what_is_searched_in():
+    import tracemalloc
+
+    many = np.random.default_rng(6).uniform(size=(100_000, 4)).astype(np.float32)
+    tracemalloc.start()
+    compat.BFMatcher().knnMatch(many[:1000], many, k=3)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 150 << 20
+
+
+def test_functions_of_opencv_can_be_sent_to_other_processes(opencv, tmp_path):
+    for call in (compat.imread, compat.ximgproc.createFastLineDetector):
+        assert pickle.loads(pickle.dumps(call)) is call
+    assert compat.imread is compat.imread
+    opencv.imwrite(str(tmp_path / "a.png"), np.zeros((5, 6, 3), np.uint8))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(compat.imread, [str(tmp_path / "a.png")])[0].shape == (5, 6, 3)
+
+
+IN_PLACE = """
+import sys
+import tiepoint.cv2compat as compat
+sys.modules["cv2"] = compat
+import cv2
+from cv2 import ORB_create
+assert cv2 is compat and cv2.origin("imread") == "opencv" and cv2.imread("no such file") is None
+assert isinstance(ORB_create(), cv2.Feature2D) and type(cv2.KeyPoint()).__module__ == "cv2"
+assert type(cv2.BFMatcher(cv2.NORM_HAMMING)) is not compat.BFMatcher and cv2.imread is compat.imread
+"""
+
+
+@pytest.mark.parametrize("before", ["", "import cv2", "import tiepoint.cv2compat; tiepoint.cv2compat.imread"])
+def test_other_programs_can_be_given_this_module_as_cv2(before, opencv):
+    subprocess.run([sys.executable, "-c", before + IN_PLACE], check=True)
+
+
+def test_a_star_imports_opencv_s_names_too(opencv, alone, monkeypatch):
+    few, all_names = {}, {}
+    exec("from tiepoint.cv2compat import *", few)
+    assert {"SIFT", "KeyPoint", "error"} <= set(few) and "imread" not in few
+    monkeypatch.setitem(sys.modules, "cv2", opencv)
+    exec("from tiepoint.cv2compat import *", all_names)
+    assert all_names["imread"] is compat.imread and all_names["KeyPoint"] is opencv.KeyPoint and all_names["SIFT"] is compat.SIFT
+    assert "Any" not in all_names and "_own" not in all_names
 
 
 def test_methods_that_need_opencv_are_errors_without_it(alone, colour):

@@ -264,6 +264,79 @@ def test_least_median_has_no_threshold(opencv):
     found, inliers = compat.findHomography(a, b, opencv.LMEDS)
     assert np.linalg.norm(homography_of(a[18:], found) - homography_of(a[18:], truth), axis=1).mean() < 0.002 and 36 <= inliers.sum() <= 44
     assert compat.estimateAffine2D(a, b, method=opencv.LMEDS)[0] is not None
+    b[0] = np.nan
+    again, inliers = compat.findHomography(a, b, opencv.LMEDS)
+    assert np.abs(homography_of(a[18:], again) - homography_of(a[18:], found)).max() < 0.01 and not inliers[0]
+    assert compat.findHomography(a, b + np.nan, opencv.LMEDS)[0] is None
+
+
+def corners_of_markers(random):
+    corner = np.array([[0, 0], [40, 0], [40, 40], [0, 40]])
+    return (random.uniform(0, 300, (2, 1, 2)) + corner).reshape(-1, 2)
+
+
+FEW = {
+    "two markers": ("findHomography", corners_of_markers, [[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]], 0, 2.0),
+    "six points": ("estimateAffine2D", lambda random: random.uniform(0, 300, (6, 2)), [[0.9, -0.2, 5], [0.2, 1.1, -3]], 0, 2.0),
+    "four points": ("estimateAffinePartial2D", lambda random: random.uniform(0, 300, (4, 2)), [[0.9, -0.2, 5], [0.2, 0.9, -3]], 0, 1.5),
+    "three of four": ("estimateAffinePartial2D", lambda random: random.uniform(0, 300, (4, 2)), [[0.9, -0.2, 5], [0.2, 0.9, -3]], 1, 2.0),
+    "six of ten": ("estimateAffine2D", lambda random: random.uniform(0, 300, (10, 2)), [[0.9, -0.2, 5], [0.2, 1.1, -3]], 4, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_the_least_median_of_few_points_is_no_exact_fit_to_some(name, opencv):
+    """Noise of 0.3 pixels: the largest error of a right point over the seeds is near it, and no larger than OpenCV's."""
+    function, places, matrix, wrong, largest = FEW[name]
+    errors = []
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        a = places(random)
+        truth = homography_of(a, np.vstack([matrix, [0, 0, 1]])[:3])
+        b = truth + random.normal(0, 0.3, a.shape)
+        b[:wrong] = random.uniform(0, 300, (wrong, 2))
+        found = [getattr(cv, function)(a, b, method=cv.LMEDS)[0] for cv in (opencv, compat)]
+        errors.append([np.linalg.norm(homography_of(a, np.vstack([m, [0, 0, 1]])[:3]) - truth, axis=1)[wrong:].max() for m in found])
+    theirs, ours = np.transpose(errors)
+    assert ours.max() < largest and np.median(ours) < 1.05 * np.median(theirs)
+
+
+def test_the_least_median_of_few_points_in_space(opencv):
+    """Nine and twelve points, whose fundamental matrix any seven determine."""
+    k, turn = np.diag([500, 500, 1.0]), opencv.Rodrigues(np.array([0.05, 0.1, -0.02]))[0]
+    for n in (9, 12):
+        errors = []
+        for seed in range(30):
+            random = np.random.default_rng(seed)
+            space = random.uniform(-2, 2, (n, 3)) + (0, 0, 6)
+            a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (space, space @ turn.T + (1, 0.1, 0.05)))
+            b += random.normal(0, 0.3, b.shape)
+            found = [cv.findFundamentalMat(a, b, cv.FM_LMEDS)[0] for cv in (opencv, compat)]
+            errors.append([np.inf if f is None else tp.Model("fundamental", f).residuals(a, b).max() for f in found])
+        theirs, ours = np.median(errors, 0)
+        assert ours < 0.6 and ours < theirs, n
+
+
+def test_epipolar_geometry_by_other_numbers_is_least_median(cameras, opencv):
+    k, *_, a, b = cameras
+    wanted = compat.findFundamentalMat(a, b, compat.FM_LMEDS)[0], compat.findEssentialMat(a, b, k, compat.LMEDS)[0]
+    for method in (0, 1, 16):
+        assert np.array_equal(compat.findFundamentalMat(a, b, method)[0], wanted[0]), method
+        assert np.array_equal(compat.findEssentialMat(a, b, k, method)[0], wanted[1]), method
+        assert opencv.findFundamentalMat(a, b, method)[0].shape == opencv.findEssentialMat(a, b, k, method)[0].shape == (3, 3)
+    with pytest.raises(opencv.error, match="method is 'ransac'"):
+        compat.findFundamentalMat(a, b, "ransac")
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_a_border_s_value_becomes_one_of_the_pixels(kind, opencv):
+    image, shift = np.full((20, 30), 7, kind), np.array([[1, 0, 9], [0, 1, 9], [0, 0, 1.0]])
+    for value in (300, 70_000, -5, 1.5, 2.5, 0.4):
+        theirs, ours = (cv.warpPerspective(image, shift, (30, 20), borderValue=value) for cv in (opencv, compat))
+        assert theirs[0, 0] == ours[0, 0], value
+    for flags in (1, 17):
+        with pytest.raises(opencv.error, match="M is singular"):
+            compat.warpPerspective(image, np.ones((3, 3)), (30, 20), flags=flags)
 
 
 @pytest.mark.parametrize("threshold", [100, 1000, np.inf])

@@ -33,7 +33,7 @@ def gauss(
 
     Parameters
     ----------
-    image : array_like, (H, W) or (H, W, C)
+    image : array_like, (H, W) or (H, W, C) of up to four channels
         ``uint8``, ``uint16`` or ``float32``.
     sigma : float, optional
         Standard deviation in pixels, 0.1 to 500; 1.6 where neither this nor `size` is given.
@@ -63,7 +63,7 @@ def sobel(
 
     Parameters
     ----------
-    image : array_like, (H, W) or (H, W, C)
+    image : array_like, (H, W) or (H, W, C) of up to four channels
         ``uint8``, ``uint16`` or ``float32``.
     part : {"magnitude", "gx", "gy"}
         √(gx² + gy²) in the image's type, or a derivative as ``float32``.
@@ -153,7 +153,7 @@ def convolve(
 
     Parameters
     ----------
-    image : array_like, (H, W) or (H, W, C)
+    image : array_like, (H, W) or (H, W, C) of up to four channels
         ``uint8``, ``uint16`` or ``float32``.
     kernel : array_like, (rows, columns)
         The weights.
@@ -209,7 +209,7 @@ def resample(
 
     Parameters
     ----------
-    image : array_like, (H, W) or (H, W, C)
+    image : array_like, (H, W) or (H, W, C) of up to four channels
         ``uint8``, ``uint16`` or ``float32``.
     how : {"double", "halve", "mean"}
         ``"double"`` maps pixel x to 2x and puts means between; ``"halve"`` takes every second pixel; ``"mean"`` takes

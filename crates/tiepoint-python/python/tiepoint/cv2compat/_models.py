@@ -76,6 +76,11 @@ def _settings(
     return threshold, iterations, confidence
 
 
+def _numbered(method: Any, methods: tuple[int, ...]) -> Any:
+    """The method; epipolar geometry by any other number is LMEDS, as in OpenCV."""
+    return LMEDS if isinstance(method, int) and method not in methods else method
+
+
 def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Inliers (N, 1), of the kind of the points, also written to the caller's mask if it has that size."""
     import numpy as np
@@ -117,59 +122,72 @@ def _robust(
 
 def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
     """The least-squares fit to all pairs, if the error of each is within the threshold."""
-    import numpy as np
-
     try:
         found = fit(a, b, model)
     except ModelError:
         return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        agrees = np.linalg.norm(found.apply(a) - b, axis=1) <= threshold
-    return found if bool(agrees.all()) else None
+    return found if bool((_errors(found, a, b) <= threshold).all()) else None
 
 
 #: The factor from the median of the absolute errors to their deviation, if these are normal.
 _DEVIATION = 1.4826
 #: Errors beyond this many deviations are those of outliers.
 _WIDE = 2.5
+#: The factor within which the median is found.
+_NEAR = 1.2
 
 
 def _least_median(
     a: Any, b: Any, model: _ModelKind, least: int, iterations: int, confidence: float, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate for OpenCV's LMEDS, which has no threshold: the least threshold within which half of the pairs agree is the
-    median error, from which the deviation of the inliers follows (Rousseeuw and Leroy 1987, chapter 5), and from that the
-    threshold of the estimate."""
+    """The estimate for OpenCV's LMEDS, which has no threshold: the least error within which a model has enough of the pairs
+    is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough are
+    half of the pairs that a minimal sample leaves over, and the sample, which agrees with its own model whatever the truth is
+    (Rousseeuw and Leroy 1987, chapters 3 and 5). Of a map, which two pairs hardly agree with by chance, it is half of all."""
     import numpy as np
 
-    extent = max(float(np.ptp(b, axis=0).max()), 1e-9)
-    low, high = 1e-9 * extent, extent
-    median = None
-    for _ in range(24):
-        middle = math.sqrt(low * high)
-        found = _robust(a, b, model, middle, middle, iterations, confidence, cameras)
-        if found is not None and 2 * found.inliers.sum() >= len(a):
-            median, high = middle, middle
-        else:
-            low = middle
-        if high < 1.05 * low:
-            break
-    if median is None:
+    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
+    n = len(finite)
+    if n < least:
         return None
-    threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(len(a) - least, 1)) * median, 1e-6 * extent)
-    return _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
+    enough = (n + least + 1) // 2
+    if model not in ("fundamental", "essential"):
+        enough = min(enough, max(n // 2 + 1, least + 2))
+    extent = max(float(np.ptp(finite, axis=0).max()), 1e-9)
+    low, high, best = 1e-6 * extent, extent, None
+    while high > _NEAR * low:
+        threshold = math.sqrt(low * high)
+        found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
+        error = math.inf if found is None else float(np.sort(_errors(found, a, b))[enough - 1])
+        # Also an error beyond the threshold is one that a model reaches.
+        if error < high:
+            high, best = error, found
+        if not error <= threshold:
+            low = threshold
+    if best is None:
+        return None
+    threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
+    return _robust(a, b, model, threshold, threshold, iterations, confidence, cameras) or best
+
+
+def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The errors that a threshold of `_robust` is compared with."""
+    import numpy as np
+
+    if found.model.kind in ("fundamental", "essential"):
+        return found.model.residuals(a, b) / (math.sqrt(2) if found.model.kind == "essential" else 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        told: npt.NDArray[np.float64] = np.linalg.norm(found.apply(a) - b, axis=1)
+    return told
 
 
 def _forward(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], threshold: float) -> Estimate:
     """The estimate with OpenCV's inliers, whose error is measured in the second image alone, and the least-squares fit to
     them; found anew while they become more. `estimate` itself measures in both images, and gives less weight to inliers
     far from most of the others."""
-    import numpy as np
-
     made, more = found, True
     while more:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inliers = np.linalg.norm(made.apply(a) - b, axis=1) <= threshold
+        inliers = _errors(made, a, b) <= threshold
         if more := made is found or inliers.sum() > made.inliers.sum():
             model = fit(a[inliers], b[inliers], found.model.kind).model
             made = dataclasses.replace(found, model=model, inliers=inliers)
@@ -244,8 +262,8 @@ def findFundamentalMat(  # noqa: N802
     """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; both None without a model.
 
     ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
-    package's own robust estimation. ``FM_7POINT``, and every method with 7 points, gives up to three matrices (9, 3), and
-    is OpenCV's own, if that is installed.
+    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method with
+    7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed.
     """
     import numpy as np
 
@@ -253,12 +271,13 @@ def findFundamentalMat(  # noqa: N802
     if np.ndim(maxIters):
         # OpenCV's other form has the mask there.
         mask, maxIters = maxIters, 1000  # noqa: N806
-    method = method if params is None else params
-    options = _settings(method, (FM_7POINT, FM_8POINT, *_METHODS), ransacReprojThreshold, maxIters, confidence)
-    if method == FM_7POINT or len(a) == 7:
+    methods = (FM_8POINT, *_METHODS)
+    method = _numbered(method if params is None else params, methods)
+    options = _settings(method, methods, ransacReprojThreshold, maxIters, confidence)
+    if len(a) == 7:
         theirs = opencv()
         if theirs is None:
-            raise OptionError("seven points, and FM_7POINT, need OpenCV, which is not installed: expected more points")
+            raise OptionError("seven points, for FM_7POINT, need OpenCV, which is not installed: expected more points")
         found: tuple[_Matrix, _Inliers] = theirs.findFundamentalMat(a, b, FM_7POINT)
         return found
     made: Estimate | None
@@ -319,14 +338,8 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     else:
         (x, y), focal = given.get("pp", (0.0, 0.0)), given.get("focal", 1.0)
         cameras = (np.array([[focal, 0, x], [0, focal, y], [0, 0, 1.0]]),) * 2
-    options = _settings(
-        given.get("params", given.get("method", RANSAC)),
-        _METHODS,
-        given.get("threshold", 1.0),
-        given.get("maxIters", 1000),
-        given.get("prob", 0.999),
-    )
-    method = given.get("params", given.get("method", RANSAC))
+    method = _numbered(given.get("params", given.get("method", RANSAC)), _METHODS)
+    options = _settings(method, _METHODS, given.get("threshold", 1.0), given.get("maxIters", 1000), given.get("prob", 0.999))
     found = _estimated(a, b, "essential", 5, 1.0, method, options, cameras) if len(a) >= 5 else None
     if found is None and len(a) >= 8 and method != LMEDS:
         found = _all_agree(a, b, options[0] if options[0] > 0 else 1.0, cameras)
@@ -470,15 +483,18 @@ def warpPerspective(  # noqa: N802
         told: npt.NDArray[Any] = theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
         return told
     matrix = _arrays.matrix(host(M), "M")
-    if flags & WARP_INVERSE_MAP:
-        try:
-            matrix = np.linalg.inv(matrix).astype(np.float64)
-        except np.linalg.LinAlgError:
-            raise ModelError("M has no inverse") from None
     width, height = (0, 0) if dsize is None else (operator.index(v) for v in dsize)
     if width == height == 0:
         height, width = image.shape[:2]
-    made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=float(used[0]))
+    fill = float(used[0])
+    if image.dtype.kind == "u":
+        fill = float(np.clip(np.rint(np.nan_to_num(fill)), 0, np.iinfo(image.dtype).max))
+    try:
+        if flags & WARP_INVERSE_MAP:
+            matrix = np.linalg.inv(matrix).astype(np.float64)
+        made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=fill)
+    except (np.linalg.LinAlgError, ModelError):
+        raise ModelError("M is singular: it has no inverse") from None
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst

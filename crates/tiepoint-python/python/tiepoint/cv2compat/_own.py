@@ -19,12 +19,28 @@ if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
+#: OpenCV's module, once it was loaded.
+_real: Any = sys.modules.get("cv2")
+
+
 def opencv() -> Any:
-    """OpenCV's module, or None if it is not installed."""
+    """OpenCV's module, or None if it is not installed; also where ``sys.modules["cv2"]`` is this package's."""
+    global _real
+    held = sys.modules.get("cv2")
+    ours = getattr(held, "__name__", None) == __package__
+    if ours and _real is not None:
+        return _real
+    if ours:
+        # So that the import below finds OpenCV.
+        del sys.modules["cv2"]
     try:
         import cv2  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         return None
+    finally:
+        if ours and held is not None:
+            sys.modules["cv2"] = held
+    _real = cv2
     return cv2
 
 
@@ -93,7 +109,7 @@ class _Kind(type):
     """The class of the classes in OpenCV's place: an object of OpenCV's own class of that name is an instance, too."""
 
     def __instancecheck__(cls, given: Any) -> bool:
-        theirs = getattr(sys.modules.get("cv2"), cls.__name__, cls)
+        theirs = getattr(opencv() if "cv2" in sys.modules else None, cls.__name__, cls)
         return super().__instancecheck__(given) or theirs is not cls and isinstance(given, theirs)
 
 
@@ -187,9 +203,11 @@ class Algorithm(metaclass=_Kind):
 
 def checked(name: str, theirs: Any) -> Any:
     """An object of OpenCV. If a function refuses an object of this package, the error tells how to get OpenCV's."""
-    if not isinstance(theirs, types.BuiltinFunctionType):
-        return theirs
+    return _telling(name, theirs) if isinstance(theirs, types.BuiltinFunctionType) else theirs
 
+
+@functools.cache
+def _telling(name: str, theirs: Any) -> Any:
     @functools.wraps(theirs)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
@@ -205,6 +223,8 @@ def checked(name: str, theirs: Any) -> Any:
                 f"{kind} and hand on what it gives"
             ) from error
 
+    # By these, `pickle` finds it.
+    call.__module__, call.__qualname__ = str(__package__), name
     return call
 
 
