@@ -404,16 +404,6 @@ def test_other_programs_can_be_given_this_module_as_cv2(before, opencv):
     subprocess.run([sys.executable, "-c", before + IN_PLACE], check=True)
 
 
-def test_a_star_imports_opencv_s_names_too(opencv, alone, monkeypatch):
-    few, all_names = {}, {}
-    exec("from tiepoint.cv2compat import *", few)
-    assert {"SIFT", "KeyPoint", "error"} <= set(few) and "imread" not in few
-    monkeypatch.setitem(sys.modules, "cv2", opencv)
-    exec("from tiepoint.cv2compat import *", all_names)
-    assert all_names["imread"] is compat.imread and all_names["KeyPoint"] is opencv.KeyPoint and all_names["SIFT"] is compat.SIFT
-    assert "Any" not in all_names and "_own" not in all_names
-
-
 def test_methods_that_need_opencv_are_errors_without_it(alone, colour):
     with pytest.raises(tp.OptionError, match="others need OpenCV"):
         compat.warpPerspective(colour, np.eye(3), (9, 9), flags=compat.INTER_NEAREST)

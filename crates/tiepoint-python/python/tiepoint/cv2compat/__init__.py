@@ -152,9 +152,6 @@ __all__ = [
     "ximgproc",
 ]
 
-#: The names of this package. ``__all__`` itself is made when it is asked for, since it holds OpenCV's, too.
-_OURS: list[str] = globals().pop("__all__")
-
 #: The version of OpenCV whose conventions these are, if none is installed.
 _VERSION = "5.0.0"
 
@@ -185,7 +182,7 @@ def origin(name: str) -> str:
     here = globals()
     if first in _STAND_INS:
         return "tiepoint" if __getattr__(first) is _STAND_INS[first] else "opencv"
-    if first not in _OURS:
+    if first not in __all__:
         __getattr__(first)
         return "opencv"
     if not rest:
@@ -201,18 +198,16 @@ def __getattr__(name: str) -> Any:
     opencv = _own.opencv()
     if name in _STAND_INS:
         return getattr(opencv, name, _STAND_INS[name])
-    if name == "__all__":
-        return [one for one in __dir__() if not one.startswith("_")]
     if name == "__version__":
         return getattr(opencv, name, _VERSION)
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if opencv is None:
-        raise AttributeError(f"{name} is OpenCV's own, which is not installed: tiepoint.cv2compat has {', '.join(_OURS)}")
+        raise AttributeError(f"{name} is OpenCV's own, which is not installed: tiepoint.cv2compat has {', '.join(__all__)}")
     return _own.checked(name, getattr(opencv, name))
 
 
 def __dir__() -> list[str]:
     opencv = _own.opencv()
     theirs = [] if opencv is None else [name for name in dir(opencv) if not name.startswith("_")]
-    return sorted({*_OURS, *_STAND_INS, "__version__", *theirs})
+    return sorted({*__all__, *_STAND_INS, "__version__", *theirs})
