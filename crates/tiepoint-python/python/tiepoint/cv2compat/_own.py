@@ -203,10 +203,17 @@ class Algorithm(metaclass=_Kind):
 
 def checked(name: str, theirs: Any) -> Any:
     """An object of OpenCV. If a function refuses an object of this package, the error tells how to get OpenCV's."""
-    return _telling(name, theirs) if isinstance(theirs, types.BuiltinFunctionType) else theirs
+    if not isinstance(theirs, types.BuiltinFunctionType):
+        return theirs
+    if (name, theirs) not in _checked:
+        _checked[name, theirs] = _telling(name, theirs)
+    return _checked[name, theirs]
 
 
-@functools.cache
+#: One wrapper for each function, by which a function is itself.
+_checked: dict[tuple[str, Any], Any] = {}
+
+
 def _telling(name: str, theirs: Any) -> Any:
     @functools.wraps(theirs)
     def call(*arguments: Any, **named: Any) -> Any:
