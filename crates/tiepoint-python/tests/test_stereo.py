@@ -73,6 +73,11 @@ def test_masks_transparency_and_no_data_leave_pixels_out(pair):
     assert np.isnan(stereo.compute(floats, pair.right / np.float32(255)).disparity[~mask]).all()
 
 
+def test_images_of_two_types_have_a_verdict(pair):
+    found = tp.Stereo(disparities=32, cost="census").compute(pair.left, pair.right.astype(np.uint16))
+    assert np.isfinite(found.disparity).mean() > 0.7 and found.verdict == "good"
+
+
 def test_the_range_of_a_calibration(pair):
     known = tp.Calibration(focal=1, principal=(0, 0), baseline=1, disparities=(1.5, 31.2))
     stereo = tp.Stereo.for_calibration(known, paths=4)

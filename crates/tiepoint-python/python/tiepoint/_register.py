@@ -45,7 +45,7 @@ class Registration(Result):
     warped : ndarray or DeviceArray
         `moving` on the pixels of `fixed`, with its own type and channels; on the device where `moving` lies.
     covered : ndarray or DeviceArray
-        (H, W) uint8: 255 where `moving` shows something, else 0.
+        (H, W) uint8: 255 inside of `moving`, else 0. Its transparent pixels and NaN are not told apart.
     model : Model
         From `moving` to `fixed`.
     tie_points : TiePoints
