@@ -315,8 +315,7 @@ fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
     Ok(Some(image::with_alpha(&warped.image, &shown(warped)?)?.into()))
 }
 
-/// 255 where the picture shows something.
-/// Where a rectified picture holds data.
+/// 255 where a rectified picture holds data, else 0.
 fn shown(warped: &FileImage) -> Outcome<Image<u8>> {
     let (image, size) = (warped.seen()?, warped.image.size());
     let shown = Mask::of_data(image.view(), None).and(Mask::of_finite(image.view()))?;

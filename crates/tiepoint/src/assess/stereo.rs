@@ -11,7 +11,7 @@ use crate::device::Cpu;
 use crate::evaluate::{DisparityScore, DisparityScoring, disparity_score, scale_of_truth};
 use crate::image::ImageView;
 use crate::stereo::halving::Side;
-use crate::stereo::rows::Patches;
+use crate::stereo::patches::Patches;
 use crate::stereo::survey::{STEP, Survey};
 use crate::{Error, Result};
 use serde::Serialize;

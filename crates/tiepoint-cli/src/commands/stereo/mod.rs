@@ -323,19 +323,6 @@ impl PairJob<'_> {
         }
         let Some(calibration) = &ready.calibration else { return Ok(None) };
         let disparity = found.disparity.view();
-        if self.depth.is_some() || self.cloud.is_some() {
-            let valid = || found.disparity.data().iter().filter(|d| d.is_finite());
-            let with_depth = valid().filter(|d| calibration.depth(f64::from(**d)).is_some()).count();
-            if 2 * with_depth < valid().count() {
-                work.context.note(&format!(
-                    "{}: only {with_depth} of {} pixels with a disparity have a depth: one above {}; are left and right \
-                     exchanged?",
-                    self.names(),
-                    valid().count(),
-                    0.0 - calibration.doffs
-                ));
-            }
-        }
         if let Some(path) = &self.depth {
             let (depth, scale) = (depth(disparity, calibration, cpu)?, arguments.depth_scale);
             let lost = files::write_depth(path, depth.view(), scale, compression)?;

@@ -64,6 +64,18 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
             }
         });
     }
+    let needs_depth = work.arguments.depth.is_some() || work.arguments.cloud.is_some();
+    if let Some(calibration) = ready.calibration.filter(|_| needs_depth) {
+        let disparities = found.disparity.data().iter().map(|d| f64::from(*d));
+        let with_depth = disparities.filter(|d| calibration.depth(*d).is_some()).count();
+        if 2 * with_depth < evidence.valid {
+            warnings.push(format!(
+                "only {with_depth} of {} pixels with a disparity have a depth: one above {}; are left and right exchanged?",
+                evidence.valid,
+                0.0 - calibration.doffs
+            ));
+        }
+    }
     if share < VALID[1] && with_data > 0 {
         let cause: String = match survey {
             _ if rows.is_some() => "what corresponds does not lie in one row".into(),

@@ -69,7 +69,7 @@ impl<'a> AggregationInput<'a> {
     }
 }
 
-/// The maps that are wanted, except reasons, and the sums if these are wanted.
+/// The maps to write, without reasons, and the sums where a caller asks for them.
 pub(in crate::stereo) type AggregationOutput<'a> = (&'a mut StereoResult, Option<&'a mut [u16]>);
 
 /// Aggregates all directions and chooses a disparity for every pixel.

@@ -66,7 +66,7 @@ impl Patches {
             )));
         }
         let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
-        let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => on_grid(left, right, disparity, cpu)));
+        let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => Greys { left, right }.on_grid(disparity, cpu)));
         let mut rows: Vec<f32> = told.iter().filter_map(|(rows, _)| *rows).collect();
         let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit)| *fit).collect();
         let middle = rows.len() / 2;
@@ -84,110 +84,102 @@ impl Patches {
 /// The contrast of the patch of a pixel, and the share of the places beside that are less like it.
 type Fit = [f32; 2];
 
-/// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, and how these fit.
-fn on_grid<L: Pixel, R: Pixel>(
-    left: ImageView<'_, L>,
-    right: ImageView<'_, R>,
-    disparity: ImageView<'_, f32>,
-    cpu: &Cpu,
-) -> Vec<(Option<f32>, Option<Fit>)> {
-    let size = disparity.size();
-    let border = HALF[1] + REACH;
-    let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
-    let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
-    let of_row = |i: usize| {
-        let y = rows[i];
-        let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step).enumerate();
-        let told = places.filter(|(_, x)| disparity.row(y)[*x].is_finite()).map(|(n, x)| {
-            let d = disparity.row(y)[x];
-            let fit = if (i | n).is_multiple_of(2) { fit(left, right, [x, y], d) } else { None };
-            (difference(left, right, [x, y], d), fit)
-        });
-        told.collect::<Vec<_>>()
-    };
-    cpu.map(rows.len(), of_row).concat()
+/// The grey pictures of a pair.
+#[derive(Clone, Copy)]
+struct Greys<'a, L, R> {
+    left: ImageView<'a, L>,
+    right: ImageView<'a, R>,
 }
 
-/// How like a pixel its place in the right picture is, beside others.
-fn fit<L: Pixel, R: Pixel>(
-    left: ImageView<'_, L>,
-    right: ImageView<'_, R>,
-    [x, y]: [usize; 2],
-    d: f32,
-) -> Option<Fit> {
-    let own = correlation(left, right, [x, y], d)?;
-    let others = BESIDE.iter().filter_map(|by| correlation(left, right, [x, y], d + by));
-    let (mut less, mut count) = (0.0, 0.0);
-    for other in others {
-        (less, count) = (less + f32::from(u8::from(other[1] < own[1])), count + 1.0);
+impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
+    /// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, and how these fit.
+    fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<f32>, Option<Fit>)> {
+        let size = disparity.size();
+        let border = HALF[1] + REACH;
+        let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
+        let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
+        let of_row = |i: usize| {
+            let y = rows[i];
+            let places = (HALF[0]..size.width.saturating_sub(HALF[0])).step_by(step).enumerate();
+            let told = places.filter(|(_, x)| disparity.row(y)[*x].is_finite()).map(|(n, x)| {
+                let d = disparity.row(y)[x];
+                let fit = if (i | n).is_multiple_of(2) { self.fit([x, y], d) } else { None };
+                (self.difference([x, y], d), fit)
+            });
+            told.collect::<Vec<_>>()
+        };
+        cpu.map(rows.len(), of_row).concat()
     }
-    (2.0 * count >= BESIDE.len() as f32).then(|| [own[0], less / count])
-}
 
-/// The contrast of the left patch and the square of its correlation with a patch of the right picture; none where either
-/// patch is not whole or has no contrast.
-fn correlation<L: Pixel, R: Pixel>(
-    left: ImageView<'_, L>,
-    right: ImageView<'_, R>,
-    [x, y]: [usize; 2],
-    d: f32,
-) -> Option<Fit> {
-    let first = ((x - HALF[0]) as f32 - d).round();
-    if !(first >= 0.0 && first + (2 * HALF[0] + 1) as f32 <= right.size().width as f32) {
-        return None;
-    }
-    let (column, n) = (first as usize, ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32);
-    let base = [left.row(y)[x].to_f32(), right.row(y)[column].to_f32()];
-    let mut sums = [0.0_f32; 5];
-    for row in y - HALF[1]..=y + HALF[1] {
-        let a = &left.row(row)[x - HALF[0]..=x + HALF[0]];
-        for (a, b) in a.iter().zip(&right.row(row)[column..column + a.len()]) {
-            let (a, b) = (a.to_f32() - base[0], b.to_f32() - base[1]);
-            let terms = [a, b, a * a, b * b, a * b];
-            (0..5).for_each(|k| sums[k] += terms[k]);
+    /// How like a pixel its place in the right picture is, beside others.
+    fn fit(self, [x, y]: [usize; 2], d: f32) -> Option<Fit> {
+        let own = self.correlation([x, y], d)?;
+        let others = BESIDE.iter().filter_map(|by| self.correlation([x, y], d + by));
+        let (mut less, mut count) = (0.0, 0.0);
+        for other in others {
+            (less, count) = (less + f32::from(u8::from(other[1] < own[1])), count + 1.0);
         }
+        (2.0 * count >= BESIDE.len() as f32).then(|| [own[0], less / count])
     }
-    let [a, b, aa, bb, ab] = sums.map(|sum| sum / n);
-    let (left, right, both) = (aa - a * a, bb - b * b, ab - a * b);
-    (left > 0.0 && right > 0.0).then(|| [left, both * both / (left * right)])
-}
 
-/// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
-fn difference<L: Pixel, R: Pixel>(
-    left: ImageView<'_, L>,
-    right: ImageView<'_, R>,
-    [x, y]: [usize; 2],
-    d: f32,
-) -> Option<f32> {
-    let first = (x - HALF[0]) as f32 - d;
-    // A patch in the right picture has one column more, between which it is interpolated.
-    if !(first >= 0.0 && first + ((2 * HALF[0] + 1) as f32) < right.size().width as f32) {
-        return None;
-    }
-    let (column, part) = (first as usize, first.fract());
-    let sums: [f32; ROWS] = from_fn(|k| {
-        let (mut sum, mut squares) = (0.0, 0.0);
+    /// The contrast of the left patch and the square of its correlation with a patch of the right picture; none where either
+    /// patch is not whole or has no contrast.
+    fn correlation(self, [x, y]: [usize; 2], d: f32) -> Option<[f32; 2]> {
+        let Self { left, right } = self;
+        let first = ((x - HALF[0]) as f32 - d).round();
+        if !(first >= 0.0 && first + (2 * HALF[0] + 1) as f32 <= right.size().width as f32) {
+            return None;
+        }
+        let (column, n) = (first as usize, ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32);
+        let base = [left.row(y)[x].to_f32(), right.row(y)[column].to_f32()];
+        let mut sums = [0.0_f32; 5];
         for row in y - HALF[1]..=y + HALF[1] {
             let a = &left.row(row)[x - HALF[0]..=x + HALF[0]];
-            let b = &right.row(row + k - REACH)[column..=column + a.len()];
-            for (a, b) in a.iter().zip(b.windows(2)) {
-                let [b, next] = [b[0].to_f32(), b[1].to_f32()];
-                let apart = a.to_f32() - (b + part * (next - b));
-                (sum, squares) = (sum + apart, squares + apart * apart);
+            for (a, b) in a.iter().zip(&right.row(row)[column..column + a.len()]) {
+                let (a, b) = (a.to_f32() - base[0], b.to_f32() - base[1]);
+                let terms = [a, b, a * a, b * b, a * b];
+                (0..5).for_each(|k| sums[k] += terms[k]);
             }
         }
-        squares - sum * sum / ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32
-    });
-    let least = (0..ROWS).min_by(|&a, &b| sums[a].total_cmp(&sums[b]))?;
-    // Written so that NaN tells nothing.
-    if !sums.iter().any(|sum| sums[least] < DISTINCT * sum) {
-        return None;
+        let [a, b, aa, bb, ab] = sums.map(|sum| sum / n);
+        let (left, right, both) = (aa - a * a, bb - b * b, ab - a * b);
+        (left > 0.0 && right > 0.0).then(|| [left, both * both / (left * right)])
     }
-    let Some([above, at, below]) = least.checked_sub(1).and_then(|first| sums.get(first..first + 3)) else {
-        return Some(REACH as f32);
-    };
-    let off = 0.5 * (above - below) / (above - 2.0 * at + below);
-    Some((least as f32 + off - REACH as f32).abs())
+
+    /// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
+    fn difference(self, [x, y]: [usize; 2], d: f32) -> Option<f32> {
+        let Self { left, right } = self;
+        let first = (x - HALF[0]) as f32 - d;
+        // A patch in the right picture has one column more, between which it is interpolated.
+        if !(first >= 0.0 && first + ((2 * HALF[0] + 1) as f32) < right.size().width as f32) {
+            return None;
+        }
+        let (column, part) = (first as usize, first.fract());
+        let sums: [f32; ROWS] = from_fn(|k| {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for row in y - HALF[1]..=y + HALF[1] {
+                let a = &left.row(row)[x - HALF[0]..=x + HALF[0]];
+                let b = &right.row(row + k - REACH)[column..=column + a.len()];
+                for (a, b) in a.iter().zip(b.windows(2)) {
+                    let [b, next] = [b[0].to_f32(), b[1].to_f32()];
+                    let apart = a.to_f32() - (b + part * (next - b));
+                    (sum, squares) = (sum + apart, squares + apart * apart);
+                }
+            }
+            squares - sum * sum / ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32
+        });
+        let least = (0..ROWS).min_by(|&a, &b| sums[a].total_cmp(&sums[b]))?;
+        // Written so that NaN tells nothing.
+        if !sums.iter().any(|sum| sums[least] < DISTINCT * sum) {
+            return None;
+        }
+        let Some([above, at, below]) = least.checked_sub(1).and_then(|first| sums.get(first..first + 3))
+        else {
+            return Some(REACH as f32);
+        };
+        let off = 0.5 * (above - below) / (above - 2.0 * at + below);
+        Some((least as f32 + off - REACH as f32).abs())
+    }
 }
 
 #[cfg(test)]
