@@ -142,7 +142,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             Ok(((ready, device, on_gpu), clock.spent(cpu)))
         });
         self.computing.push_back(item);
-        // A CPU has already computed the pair.
+        // A CPU has already computed the pair; a GPU's first is waited for at once, so that its speed is known.
         let may_hold = self.shared.as_ref().is_none_or(|shared| shared.knows_gpu());
         let held = if may_hold && context.processor.may_have_gpu() { stream.in_flight() } else { 0 };
         self.take(held)
