@@ -42,6 +42,7 @@ fn sources() -> Vec<KernelSource> {
         image::grey::gpu::source::<f32>(3),
         image::grey::gpu::source::<f32>(2),
         register::cross::align::gpu::source(),
+        register::cross::judge::gpu::source(),
         stereo::median::gpu::source(3),
         stereo::median::gpu::source(5),
         stereo::fill::gpu::source(),

@@ -21,6 +21,28 @@ pub struct Cpu {
     profile: Option<Arc<Profile>>,
     watch: Option<Watch>,
     cancel: Option<Cancel>,
+    driver: Option<Arc<Driver>>,
+}
+
+/// A GPU's driver that starts beside the work. Where all cores are busy, its many short waits take long: of 16 cores, twelve
+/// leave it as fast as on an idle machine, and 16 make it take 0.5 s in place of 0.3 (`docs/notebook/gpu.md`).
+#[derive(Debug, Default)]
+pub(super) struct Driver {
+    /// Whether it is starting now.
+    pub(super) starts: AtomicBool,
+    /// The threads that do nothing meanwhile.
+    left: usize,
+}
+
+impl Driver {
+    /// Machines with fewer cores leave none of them idle; there the thread that opens a GPU has a low priority.
+    pub(super) const MANY_CORES: usize = 8;
+
+    /// A driver beside this many threads on a machine with this many cores, of which it needs a quarter.
+    pub(super) fn beside(threads: usize, cores: usize) -> Self {
+        let left = if cores < Self::MANY_CORES { 0 } else { threads.saturating_sub(cores - cores / 4) };
+        Self { left, ..Self::default() }
+    }
 }
 
 impl Default for Cpu {
@@ -32,7 +54,7 @@ impl Default for Cpu {
 impl Cpu {
     /// The calling thread only, at the best SIMD level present.
     pub fn sequential() -> Self {
-        Self { pool: None, level: Level::best(), profile: None, watch: None, cancel: None }
+        Self { pool: None, level: Level::best(), profile: None, watch: None, cancel: None, driver: None }
     }
 
     /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
@@ -184,6 +206,17 @@ impl Cpu {
         self.pool.as_ref().map_or(1, |p| p.current_num_threads())
     }
 
+    /// The same device, which leaves some threads to a driver while that starts.
+    pub(super) fn beside(self, driver: Arc<Driver>) -> Self {
+        Self { driver: Some(driver), ..self }
+    }
+
+    /// The number of threads that may work now.
+    pub(crate) fn threads_at_work(&self) -> usize {
+        let starting = self.driver.iter().find(|driver| driver.starts.load(atomic::Ordering::Relaxed));
+        self.threads() - starting.map_or(0, |driver| driver.left)
+    }
+
     /// The name of the SIMD level in use, for messages.
     pub fn level_name(&self) -> &'static str {
         self.level.name()
@@ -247,7 +280,7 @@ impl Cpu {
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let count = data.len().div_ceil(len);
-        let workers = self.threads().min(count).max(1);
+        let workers = self.threads_at_work().min(count).max(1);
         let each = count.div_ceil(workers).max(1);
         let parts = data.chunks_mut(each * len).zip((0..).step_by(each));
         let parts: Vec<_> = parts.map(|(data, first)| Mutex::new(Chunks { first, data })).collect();

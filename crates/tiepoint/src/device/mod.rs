@@ -27,6 +27,7 @@ pub(crate) use scratch::Scratch;
 pub use tiepoint_gpu::Cancel;
 
 use crate::{Error, Result};
+use cpu::Driver;
 use gpu::{Api, Gpu};
 use opening::{Opening, Winner};
 use std::sync::atomic::{self, AtomicBool, AtomicUsize};
@@ -111,7 +112,9 @@ impl Processor {
 
     /// A CPU beside a GPU that `open` opens on another thread.
     fn opening(cpu: Cpu, device: String, open: impl FnOnce() -> Option<Gpu> + Send + 'static) -> Self {
-        Self { gpu: Place::Beside(Opening::begin(device, open)), hands_over: true, ..cpu.into() }
+        let driver = Arc::new(Driver::beside(cpu.threads(), opening::cores()));
+        let opening = Opening::begin(device, driver.clone(), open);
+        Self { gpu: Place::Beside(opening), hands_over: true, ..cpu.beside(driver).into() }
     }
 
     /// The GPU, if there is one. Waits until it is open.

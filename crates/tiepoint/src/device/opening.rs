@@ -9,6 +9,7 @@
 //! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
 
 use super::Cpu;
+use super::cpu::Driver;
 use super::gpu::{Gpu, lower_priority};
 use crate::{Error, Result};
 use std::fmt;
@@ -23,8 +24,10 @@ use tiepoint_gpu::Background;
 /// the end of a process the system may wait for the driver, for a tenth of this.
 const PAYS: Duration = Duration::from_millis(700);
 
-/// Machines with fewer cores would feel that one of them opens a GPU: there the thread has a low priority.
-const MANY_CORES: usize = 8;
+/// The cores of this machine.
+pub(super) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
 
 /// A GPU that is being opened or has been.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub(super) struct Opening {
     gpu: OnceLock<Option<Gpu>>,
     state: Mutex<State>,
     changed: Condvar,
+    driver: Arc<Driver>,
 }
 
 #[derive(Debug, Default)]
@@ -57,9 +61,13 @@ impl fmt::Debug for Told {
 
 impl Opening {
     /// Calls `open` on another thread. `open` returns `None` if no GPU can be used, after it has told why.
-    pub(super) fn begin(device: String, open: impl FnOnce() -> Option<Gpu> + Send + 'static) -> Arc<Self> {
+    pub(super) fn begin(
+        device: String,
+        driver: Arc<Driver>,
+        open: impl FnOnce() -> Option<Gpu> + Send + 'static,
+    ) -> Arc<Self> {
         let (gpu, state) = (OnceLock::new(), Mutex::default());
-        let opening = Arc::new(Self { device, gpu, state, changed: Condvar::new() });
+        let opening = Arc::new(Self { device, gpu, state, changed: Condvar::new(), driver });
         let mine = opening.clone();
         let spawned = thread::Builder::new().name("open".into()).spawn(move || mine.run(open));
         if spawned.is_err() {
@@ -69,7 +77,7 @@ impl Opening {
     }
 
     fn run(self: Arc<Self>, open: impl FnOnce() -> Option<Gpu>) {
-        if thread::available_parallelism().map_or(1, usize::from) < MANY_CORES {
+        if cores() < Driver::MANY_CORES {
             lower_priority();
         }
         let pays = Instant::now() + PAYS;
@@ -82,6 +90,7 @@ impl Opening {
         drop(state);
         // No GPU is opened if every processor that could use it is gone, or if the process is about to end.
         let busy = Background::begin_opening().filter(|_| Arc::strong_count(&self) > 1);
+        self.driver.starts.store(busy.is_some(), Ordering::Relaxed);
         // A panic was told by its hook.
         let gpu = busy.as_ref().and_then(|_| catch_unwind(AssertUnwindSafe(open)).ok().flatten());
         self.settle(gpu);
@@ -91,6 +100,7 @@ impl Opening {
     }
 
     fn settle(&self, gpu: Option<Gpu>) {
+        self.driver.starts.store(false, Ordering::Relaxed);
         let mut state = self.lock();
         state.told.drain(..).for_each(|Told(told)| told(gpu.as_ref()));
         // It is set here alone, once.

@@ -1,10 +1,14 @@
 //! Work that begins while a GPU is being opened gives the CPU's result, whenever the GPU is open.
 
+use super::cpu::Driver;
 use super::gpu::all;
 use super::handing_over_tests::{Call, collection_files, detected, matched, of_pairs, of_stream};
+use super::opening::Opening;
 use super::{Cancel, Cpu, Processor};
 use crate::Error;
 use crate::synth::Random;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -75,6 +79,26 @@ fn nothing_waits_for_a_gpu_that_takes_long_to_open() {
     assert!(processor.gpu().is_none() && !processor.may_have_gpu(), "no GPU could be opened");
     assert!(call(&processor) == call(&processor.clone().without_gpu()), "as without one");
     assert_eq!(processor.take_not_ready(), 0, "nothing is waited for any more");
+}
+
+#[test]
+fn threads_are_left_to_a_driver_while_it_starts() {
+    for (threads, cores, left) in [(16, 16, 4), (14, 16, 2), (12, 16, 0), (8, 8, 2), (7, 7, 0), (2, 64, 0)] {
+        let driver = Arc::new(Driver::beside(threads, cores));
+        let cpu = Cpu::with_threads(threads).unwrap().beside(driver.clone());
+        assert_eq!(cpu.threads_at_work(), threads, "{threads} of {cores}: it does not start yet");
+        driver.starts.store(true, Ordering::Relaxed);
+        assert_eq!(cpu.threads_at_work(), threads - left, "{threads} of {cores}");
+        assert_eq!(cpu.map(40, |i| i), (0..40).collect::<Vec<_>>());
+    }
+    let (driver, (end, wait)) = (Arc::new(Driver::default()), channel::<()>());
+    let opening = Opening::begin("the GPU".into(), driver.clone(), move || wait.recv().ok().and(None));
+    opening.hurry();
+    while !driver.starts.load(Ordering::Relaxed) {
+        sleep(Duration::from_millis(1));
+    }
+    drop(end);
+    assert!(opening.wait().is_none() && !driver.starts.load(Ordering::Relaxed));
 }
 
 #[test]

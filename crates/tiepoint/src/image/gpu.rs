@@ -417,10 +417,13 @@ impl<T: Element> GpuStack<T> {
                 other.channels()
             )));
         }
-        for (i, view) in views.iter().enumerate() {
-            stack.buffer.write(i * stack.step(), &staging::padded(*view, stack.pitch))?;
-        }
+        views.iter().enumerate().try_for_each(|(i, view)| stack.write(i, *view))?;
         Ok(stack)
+    }
+
+    /// Copies pixels of the stack's shape to image `i`.
+    pub(crate) fn write(&self, i: usize, view: ImageView<'_, T>) -> Result<()> {
+        Ok(self.buffer.write(i * self.step(), &staging::padded(view, self.pitch))?)
     }
 
     /// The pixels of image `i`, when the device has finished.

@@ -181,9 +181,12 @@ impl<'c> Extraction<'c> {
         let found = Arc::new(Mutex::new(found));
         let handed_over = &cpu.inner_cancel();
         let mut jobs: Vec<Job<'_>> = Vec::new();
-        for _ in 0..readers {
+        for number in 0..readers {
             jobs.push(Box::new(move |stop| {
                 let _reading = Reading(shared);
+                while number >= cpu.threads_at_work() && self.is_left() && !stop.is_set() {
+                    thread::sleep(LOOK);
+                }
                 // If there are fewer photographs than threads, each gets several.
                 let cpu = Cpu::with_threads((threads / readers).max(1))?.ending_with(cpu);
                 self.read_all(stop, &cpu, shared, handed_over.as_ref())
@@ -208,6 +211,10 @@ impl<'c> Extraction<'c> {
         }
         drop((to_write, found));
         side_by_side(cpu, jobs)
+    }
+
+    fn is_left(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.todo.len()
     }
 
     /// The number of the next photograph; `None` when all are taken.

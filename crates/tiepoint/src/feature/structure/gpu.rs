@@ -6,8 +6,8 @@
 
 use super::channels::{self, SIGMAS};
 use super::intensity::{Intensity, WHOLE};
-use super::lanes::{BINS, COUNTS, LANES};
-use super::{Found, MOST, corners, means, polar};
+use super::lanes::{BINS, COUNTS, LANES, Lanes};
+use super::{Found, MOST, Own, corners, means, polar};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
@@ -18,8 +18,11 @@ use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
 use crate::filter::resample::gpu::source as halving;
 use crate::filter::shrink::gpu::{shrink, source as shrink_source};
+use crate::geometry::Homography;
+use crate::geometry::warp::gpu::source as warping;
+use crate::geometry::warp::{GpuWarp, Interpolation};
+use crate::image::Size;
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
-use crate::image::{Image, Size};
 use crate::numeric;
 use polar::{COSINES, LENGTH, RADII, TURNS};
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
@@ -175,6 +178,7 @@ pub(crate) struct GpuStructure {
     tensor: Blur,
     rings: [Blur; 3],
     halve: Blur,
+    warp: GpuWarp<f32>,
 }
 
 /// Channels in a device's memory.
@@ -202,7 +206,8 @@ impl GpuStructure {
     pub(crate) fn new(gpu: &Gpu, cpu: &Cpu) -> Result<Self> {
         gpu.require_f64()?;
         let sigmas = [&SIGMAS[..], &[means::SIGMA], &corners::SIGMAS, &polar::SIGMAS].concat();
-        let mut sources = vec![source(), shrink_source(), halving::<f32>(1, Scaling::HalveMean)];
+        let warp = warping::<f32, Homography>(Interpolation::Bilinear, 1);
+        let mut sources = vec![source(), shrink_source(), halving::<f32>(1, Scaling::HalveMean), warp];
         sources.extend(sigmas.iter().map(|&sigma| Blur::gauss_source(gpu, &GaussOptions::sigma(sigma), 1)));
         compile(gpu, cpu, sources)?;
         let blur = |sigma: f64| Blur::gauss(gpu, &GaussOptions::sigma(sigma), 1);
@@ -216,6 +221,7 @@ impl GpuStructure {
             tensor: blur(tensor)?,
             rings: [blur(a)?, blur(b)?, blur(c)?],
             halve: Blur::resample(gpu, Scaling::HalveMean, 1)?,
+            warp: GpuWarp::new(gpu, Interpolation::Bilinear, 1)?,
         })
     }
 
@@ -248,7 +254,7 @@ impl GpuStructure {
     }
 
     /// A picture's grey and counts on the device.
-    fn upload(&self, intensity: &Intensity) -> Result<GpuStack<f32>> {
+    pub(super) fn upload(&self, intensity: &Intensity) -> Result<GpuStack<f32>> {
         GpuStack::upload(&self.gpu, &[intensity.grey.view(), intensity.counts.view()])
     }
 
@@ -397,45 +403,60 @@ impl GpuStructure {
     /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
     pub(super) fn levels(&self, wanted: &[(&Intensity, Size)], cpu: &Cpu) -> Result<Vec<Found>> {
         let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
-        let mut prepared = Vec::with_capacity(wanted.len());
+        let (mut prepared, mut pictures) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
         for &(intensity, size) in wanted {
             if uploaded.last().is_none_or(|(of, _)| !std::ptr::eq(*of, intensity)) {
                 uploaded.push((intensity, self.upload(intensity)?));
             }
             let (_, picture) = &uploaded[uploaded.len() - 1];
             prepared.push(self.prepare(picture, size, size == intensity.size())?);
+            pictures.push(picture.clone());
         }
         let corners = self.corners(&prepared, MOST, cpu)?;
         let described =
             prepared.iter().zip(&corners).map(|(picture, corners)| self.describe(picture, corners));
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
-        let found = prepared.iter().zip(corners).zip(described).map(|((picture, keypoints), on_device)| {
+        let found = prepared.into_iter().zip(pictures).zip(corners.into_iter().zip(described));
+        let found = found.map(|((picture, intensity), (keypoints, on_device))| {
             let features = Features {
                 keypoints,
                 descriptors: by_value!(map &on_device.descriptors, values => values.to_vec()?),
                 dimension: LENGTH,
                 image: picture.size,
             };
-            let lanes = match &picture.lanes {
-                Some(lanes) => lanes.download_by(cpu)?,
-                None => Image::default(),
-            };
-            Ok(Found { features, lanes, on_device: Some(on_device) })
+            let own = picture.lanes.map(|lanes| Own { lanes: Lanes::Device(lanes), on_device: Some(intensity) });
+            Ok(Found { features, own: own.unwrap_or_default(), on_device: Some(on_device) })
         });
         found.collect()
+    }
+
+    /// A picture's grey and counts, as they are on the device, on a grid of `size`. What counts is not rounded yet.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(super) fn resampled(
+        &self,
+        picture: &GpuStack<f32>,
+        picture_from_grid: &Homography,
+        size: Size,
+    ) -> Result<GpuStack<f32>> {
+        let (to, mut commands) = (self.stack(size, picture.count())?, Commands::new());
+        self.warp.record_batch(&mut commands, picture, picture_from_grid, 0.0, &to)?;
+        self.gpu.run(&commands)?;
+        Ok(to)
     }
 
     /// [`halved_lanes`](super::halved_lanes) of a picture's channels.
     ///
     /// # Errors
     /// As [`levels`](Self::levels).
-    pub(super) fn halved_lanes(&self, intensity: &Intensity, cpu: &Cpu) -> Result<Image<f32>> {
-        let (picture, mut commands) = (self.upload(intensity)?, Commands::new());
-        let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, &picture)?;
+    pub(super) fn halved_lanes(&self, picture: &GpuStack<f32>) -> Result<Lanes> {
+        let mut commands = Commands::new();
+        let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, picture)?;
         let halves = self.filtered(&mut commands, &self.halve, &bins)?;
         let lanes = self.side_by_side(&mut commands, &halves, &lengths)?;
         self.gpu.run(&commands)?;
-        lanes.download_by(cpu)
+        Ok(Lanes::Device(lanes))
     }
 
     /// [`turned`](super::turned) of features in the device's memory. The host does not wait for the result.

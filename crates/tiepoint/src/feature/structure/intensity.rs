@@ -6,8 +6,11 @@
 
 use crate::Result;
 use crate::by_pixel;
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
+use crate::filter::gauss::{GaussOptions, gauss};
 use crate::filter::shrink::{shrink, shrink_as};
+use crate::geometry::Homography;
+use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::image::{AnyView, Image, ImageView, Pixel, Size};
 
 /// Grey from 0 to 1, and 1 where a pixel counts, 0 elsewhere.
@@ -46,9 +49,10 @@ impl Intensity {
             None => Image::filled(size, 1, 1.0),
         };
         let mut intensity = Self { grey, counts };
-        let void = void(&intensity.grey);
-        let counts = intensity.counts.data_mut().iter_mut().zip(void.data());
-        counts.filter(|(_, void)| **void).for_each(|(counts, _)| *counts = 0.0);
+        if let Some(void) = void(&intensity.grey) {
+            let counts = intensity.counts.data_mut().iter_mut().zip(void.data());
+            counts.filter(|(_, void)| **void).for_each(|(counts, _)| *counts = 0.0);
+        }
         Ok(intensity)
     }
 
@@ -66,6 +70,24 @@ impl Intensity {
         whole(&mut counts);
         Ok(Self { grey, counts })
     }
+
+    /// The picture resampled on a grid of `size`.
+    pub(crate) fn resampled(&self, picture_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Self> {
+        let smooth = blur_before(picture_from_grid).map(|blur| gauss(self.grey.view(), &blur, cpu)).transpose()?;
+        let options = WarpOptions::default().with_interpolation(Interpolation::Bilinear);
+        let on_cpu = Processor::from(cpu.clone());
+        let laid = |image: &Image<f32>| warp(image.view(), picture_from_grid, size, &options, &on_cpu);
+        let (grey, mut counts) = (laid(smooth.as_ref().unwrap_or(&self.grey))?, laid(&self.counts)?);
+        whole(&mut counts);
+        Ok(Self { grey, counts })
+    }
+}
+
+/// The Gaussian that is applied before a picture is resampled by a map that shrinks it; `None` where it hardly does.
+pub(super) fn blur_before(picture_from_grid: &Homography) -> Option<GaussOptions> {
+    let [[a, b, _], [c, d, _], _] = picture_from_grid.matrix();
+    let shrinks = (a * d - b * c).abs();
+    (shrinks > 1.38).then(|| GaussOptions::sigma(0.5 * (shrinks - 1.0).sqrt()))
 }
 
 /// Grey from 0 to 1, at `size`. Only the result is as large as its 32-bit floats.
@@ -84,15 +106,18 @@ fn whole(counts: &mut Image<f32>) {
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
-/// Which pixels show nothing.
-fn void(grey: &Image<f32>) -> Image<bool> {
+/// Which pixels show nothing; `None` where that is so of no pixel of the border.
+fn void(grey: &Image<f32>) -> Option<Image<bool>> {
     let size = grey.size();
+    let (w, h) = (size.width, size.height);
+    let border = (0..w).flat_map(|x| [(x, 0), (x, h - 1)]).chain((0..h).flat_map(|y| [(0, y), (w - 1, y)]));
+    if border.clone().all(|(x, y)| grey.row(y)[x] > DARK) {
+        return None;
+    }
     let bright = Image::from_fn(size, |x, y| grey.row(y)[x] > DARK);
     let dark = near(&bright, REACH);
     let mut seen = Image::filled(size, 1, false);
     let mut void = Image::filled(size, 1, false);
-    let (w, h) = (size.width, size.height);
-    let border = (0..w).flat_map(|x| [(x, 0), (x, h - 1)]).chain((0..h).flat_map(|y| [(0, y), (w - 1, y)]));
     for start in border {
         let mut part = Vec::new();
         let mut next = vec![start];
@@ -110,7 +135,7 @@ fn void(grey: &Image<f32>) -> Image<bool> {
         }
     }
     // The squares themselves, whose middles these are.
-    near(&void, REACH)
+    Some(near(&void, REACH))
 }
 
 /// Where any pixel at most `reach` away along both axes is true.

@@ -1,6 +1,11 @@
 //! Images with eight values for each pixel: six directions, one unused value, and whether the pixel counts.
 
-use crate::image::Image;
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::gpu::Commands;
+use crate::image::gpu::{GpuImage, GpuStack};
+use crate::image::{Image, Made, Size};
+use std::sync::Arc;
 
 /// Values of a pixel.
 pub(crate) const LANES: usize = 8;
@@ -11,6 +16,49 @@ pub(crate) const COUNTS: usize = 7;
 
 /// The values of a pixel.
 pub(crate) type Lane = [f32; LANES];
+
+/// Such an image where it was made. Clones share the memory.
+pub(crate) type Lanes = Made<Arc<Image<f32>>, GpuImage<f32>>;
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self::Host(Arc::default())
+    }
+}
+
+impl Lanes {
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Host(image) => image.size(),
+            Self::Device(image) => image.size(),
+        }
+    }
+
+    /// In the host's memory.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device failed.
+    pub(crate) fn on_host(&self, cpu: &Cpu) -> Result<Arc<Image<f32>>> {
+        match self {
+            Self::Host(image) => Ok(image.clone()),
+            Self::Device(image) => image.download_by(cpu).map(Arc::new),
+        }
+    }
+
+    /// Copies it to image `i` of a stack; from the host at once, on the device by `commands`.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device failed.
+    pub(crate) fn copy_to(&self, stack: &GpuStack<f32>, i: usize, commands: &mut Commands) -> Result<()> {
+        match self {
+            Self::Host(image) => stack.write(i, image.view()),
+            Self::Device(image) => {
+                let to = (stack.buffer(), i * stack.step(), stack.pitch());
+                image.copy_rows(commands, 0, to, image.size().height)
+            }
+        }
+    }
+}
 
 /// A row as pixels.
 #[inline(always)]

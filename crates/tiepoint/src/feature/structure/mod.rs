@@ -36,10 +36,14 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
+use crate::geometry::Homography;
+use crate::image::gpu::GpuStack;
 use crate::image::{Image, Size};
 use gpu::GpuStructure;
+use intensity::blur_before;
+use lanes::Lanes;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The most corners of a level.
 const MOST: usize = 1500;
@@ -51,17 +55,26 @@ pub(crate) struct Level {
     pub(crate) scale: f64,
     /// Corners in pixels of the picture, with their descriptors.
     pub(crate) features: Features,
-    /// The picture's own channels at half its size; empty for all other sizes.
-    pub(crate) lanes: Image<f32>,
+    /// The picture itself, where this level has its size.
+    pub(crate) own: Own,
     /// The descriptors in the memory of the GPU that made them; its keypoints are in pixels of the level.
     pub(crate) on_device: Option<GpuFeatures>,
+}
+
+/// A picture at its own size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// Its channels at half that size.
+    pub(crate) lanes: Lanes,
+    /// Its intensity (grey, and what counts) in the memory of the GPU that made the channels.
+    on_device: Option<GpuStack<f32>>,
 }
 
 /// What a device finds in a picture at one size.
 struct Found {
     /// In pixels at this size.
     features: Features,
-    lanes: Image<f32>,
+    own: Own,
     on_device: Option<GpuFeatures>,
 }
 
@@ -128,7 +141,7 @@ impl<'p> StructureFinder<'p> {
             },
         )?;
         let mut levels = [const { vec![] }; N];
-        for ((of, scale, size), Found { mut features, lanes, on_device }) in wanted.into_iter().zip(found) {
+        for ((of, scale, size), Found { mut features, own, on_device }) in wanted.into_iter().zip(found) {
             let full = pictures[of].0.size();
             let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
             for k in &mut features.keypoints {
@@ -136,22 +149,35 @@ impl<'p> StructureFinder<'p> {
                 k.scale *= ratio[0];
             }
             features.image = full;
-            levels[of].push(Level { scale, features, lanes, on_device });
+            levels[of].push(Level { scale, features, own, on_device });
         }
         Ok(levels)
     }
 
-    /// The channels of a picture at half its size.
+    /// The channels, at half its size, of a picture resampled on a grid of `size`.
     ///
     /// # Errors
     /// As [`levels`](Self::levels).
-    pub(crate) fn halved_channels(&self, intensity: &Intensity) -> Result<Image<f32>> {
+    pub(crate) fn resampled(
+        &self,
+        (intensity, own): (&Intensity, &Own),
+        picture_from_grid: &Homography,
+        size: Size,
+    ) -> Result<Lanes> {
+        let laid = |cpu: &Cpu| intensity.resampled(picture_from_grid, size, cpu);
         self.processor.gpu_or_cpu(
             "structure",
-            |gpu| self.on(gpu)?.halved_lanes(intensity, &self.processor.cpu),
+            |gpu| {
+                let stages = self.on(gpu)?;
+                let picture = match own.on_device.as_ref().filter(|_| blur_before(picture_from_grid).is_none()) {
+                    Some(there) => stages.resampled(there, picture_from_grid, size)?,
+                    None => stages.upload(&laid(&self.processor.cpu)?)?,
+                };
+                stages.halved_lanes(&picture)
+            },
             |cpu| {
                 let _stage = cpu.stage("structure");
-                halved_lanes(&Channels::of(intensity, cpu)?, cpu)
+                Ok(Lanes::Host(Arc::new(halved_lanes(&Channels::of(&laid(cpu)?, cpu)?, cpu)?)))
             },
         )
     }
@@ -160,12 +186,10 @@ impl<'p> StructureFinder<'p> {
 fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let keypoints = corners::corners(&channels, MOST, cpu)?;
-    let mut lanes = halved_lanes(&channels, cpu)?;
+    let lanes = halved_lanes(&channels, cpu)?;
     let features = described(keypoints, &lanes, cpu)?;
-    if size != intensity.size() {
-        lanes = Image::default();
-    }
-    Ok(Found { features, lanes, on_device: None })
+    let lanes = if size == intensity.size() { Lanes::Host(Arc::new(lanes)) } else { Lanes::default() };
+    Ok(Found { features, own: Own { lanes, on_device: None }, on_device: None })
 }
 
 /// Corners with their descriptors, in pixels of a picture with these channels at half its size.

@@ -1,8 +1,8 @@
 use super::*;
 use crate::device::gpu::all;
 use crate::device::tests::every_cpu;
-use crate::image::{AnyView, Image};
-use crate::synth::{Scene, SceneOptions, Sensor};
+use crate::image::{AnyView, Image, Made};
+use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
 fn picture(size: Size, seed: u64) -> Image<u8> {
     let options = SceneOptions::default().with_size(size).with_seed(seed);
@@ -142,11 +142,23 @@ fn a_device_finds_the_bits_of_the_cpu() {
         for gpu in all() {
             let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
             let found = of(&processor);
+            for map in [viewpoint(size, 0.4, 0.9, [0.0; 2], [2.5, -1.0]), viewpoint(size, 0.1, 1.9, [0.0; 2], [0.0; 2])] {
+                let lanes = |processor: &Processor, level: &Level| {
+                    let finder = StructureFinder::new(processor);
+                    finder.resampled((&intensity, &level.own), map.as_ref().unwrap(), Size::new(61, 44)).unwrap()
+                };
+                let resampled = lanes(&processor, &found[0][0]);
+                assert!(matches!(resampled, Made::Device(_)), "{gpu:?}");
+                let wanted = lanes(&cpu.clone().into(), &expected[0][0]);
+                let [found, wanted] = [resampled, wanted].map(|lanes| lanes.on_host(&cpu).unwrap());
+                assert!(found == wanted, "{gpu:?}: {size} resampled");
+            }
             assert!(processor.take_notes().is_empty(), "{gpu:?} leaves {size} to the CPU");
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
                 let scale = expected.scale;
                 assert_eq!(found.scale, scale);
-                assert!(found.lanes == expected.lanes, "{gpu:?}: channels of {size}");
+                let [lanes, wanted] = [found, expected].map(|level| level.own.lanes.on_host(&cpu).unwrap());
+                assert!(lanes == wanted, "{gpu:?}: channels of {size}");
                 let [a, b] = [found, expected].map(|level| &level.features);
                 assert_eq!(a.keypoints, b.keypoints, "{gpu:?}: corners of {size} at {scale}");
                 assert!(a == b, "{gpu:?}: descriptors of {size} at {scale}");

@@ -7,18 +7,20 @@
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
 use crate::device::{Cpu, Processor};
+use crate::feature::structure::lanes::Lanes;
 use crate::feature::structure::{Channels, Intensity, halved_lanes};
 use crate::filter::shrink::shrink_as;
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{AnyView, Image, ImageView, Pixel, Rect, Size};
 use crate::{Result, by_pixel};
+use std::sync::Arc;
 
 /// Side of a patch in pixels.
 const SIDE: usize = 192;
 /// The most patches along each axis.
 const PATCHES: usize = 5;
 /// For patches that a map from another size brings within a pixel or two of each other.
-const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, ends_early: false };
+const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, judged: false };
 /// The ratio of two sizes up to which the alignment at one leads to that at the other.
 const REACHED: f64 = 2.5;
 /// The ratio up to which a larger size is not worth the work.
@@ -106,7 +108,7 @@ impl Level {
             for side in 0..2 {
                 let map = full[side].compose(&shift);
                 let Some(seen) = seen(pictures[side].0, searched[side], &map, cpu)? else { return Ok(None) };
-                lanes.push(halved_lanes(&Channels::of(&seen, cpu)?, cpu)?);
+                lanes.push(Lanes::Host(Arc::new(halved_lanes(&Channels::of(&seen, cpu)?, cpu)?)));
             }
             Ok(<[_; 2]>::try_from(lanes).ok().map(|lanes| Patch { at, lanes }))
         })?;
@@ -171,7 +173,7 @@ fn seen(
     let Some(full_from_part) = part_from_full.inverse() else { return Ok(None) };
     let counts = searched.counts(&onto(full, searched.size())?.compose(&full_from_part), size);
     let part = Intensity { grey, counts };
-    Ok(Some(align::laid(&part, &part_from_full.compose(full_from_patch), side, cpu)?))
+    part.resampled(&part_from_full.compose(full_from_patch), side, cpu).map(Some)
 }
 
 /// Part of a picture at `size`, from 0 to 1.

@@ -13,7 +13,7 @@
 
 pub(crate) mod align;
 mod full_size;
-mod judge;
+pub(crate) mod judge;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ mod tests;
 use super::TiePoints;
 use super::tie::TieOptions;
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Intensity, Level, StructureFinder, described};
+use crate::feature::structure::{Intensity, Level, Own, StructureFinder, described};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::geometry::estimate::{estimate, refine, residuals};
@@ -31,7 +31,6 @@ use crate::matching::{Guide, Match, MatchOptions, match_features};
 use crate::numeric::length;
 use crate::{Error, Result};
 use align::{Aligned, Frame, Place};
-use judge::Agreement;
 use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
@@ -137,7 +136,7 @@ pub(super) fn tie(
         }
         model => Some(by_corners(&found, both, model, options, processor)?),
     };
-    let beyond_doubt = found.agreement.is_beyond_doubt();
+    let beyond_doubt = found.aligned.agreement.is_beyond_doubt();
     Ok(tied.map(|(features, tie)| StructureTie { features, tie, beyond_doubt }))
 }
 
@@ -149,7 +148,6 @@ pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -
 
 #[derive(Debug)]
 struct Found {
-    agreement: Agreement,
     frame: Frame,
     aligned: Aligned,
     /// Their corners, in pixels at the sizes at which they are searched.
@@ -164,7 +162,7 @@ impl Found {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
             let keypoints = self.corners[i].iter().map(|k| moved(k, &frame.from[i])).collect();
-            described(keypoints, &frame.whole.lanes[i], cpu)
+            described(keypoints, &*frame.whole.lanes[i].on_host(cpu)?, cpu)
         })?;
         let Some(back) = frame.from[0].inverse() else { return Ok(vec![]) };
         let b_from_a = Model::Homography(frame.from[1].compose(&self.aligned.b_from_a.compose(&back)));
@@ -195,42 +193,42 @@ fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor)
         voted.extend(search::votes([&found[0], &found[1]], seen, &finder)?);
         let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
         hypotheses.truncate(judged);
-        let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].lanes));
+        let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses, pictures, kind, &finder)?;
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
-        let is_settled = |(agreement, aligned, _): &(Agreement, Aligned, Frame)| {
+        let is_settled = |(aligned, _): &(Aligned, Frame)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
             let scale = (a * d - b * c).abs().sqrt();
-            agreement.is_beyond_doubt() && (least[0]..=1.0 / least[1]).contains(&scale)
+            aligned.agreement.is_beyond_doubt() && (least[0]..=1.0 / least[1]).contains(&scale)
         };
         if best.as_ref().is_some_and(is_settled) {
             break;
         }
     }
-    let Some((agreement, aligned, frame)) = best else { return Ok(None) };
+    let Some((aligned, frame)) = best else { return Ok(None) };
     let corners =
         found.map(|levels| levels.into_iter().next().map_or(vec![], |level| level.features.keypoints));
-    Ok(Some(Found { agreement, frame, aligned, corners }))
+    Ok(Some(Found { frame, aligned, corners }))
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
-/// ends with the first that is beyond doubt. Each picture comes with its own channels at half its size.
+/// ends with the first that is beyond doubt. 
 fn best_of(
     hypotheses: &[Hypothesis],
-    pictures: [(&Intensity, &Image<f32>); 2],
+    pictures: [(&Intensity, &Own); 2],
     kind: ModelKind,
     finder: &StructureFinder<'_>,
-) -> Result<Option<(Agreement, Aligned, Frame)>> {
+) -> Result<Option<(Aligned, Frame)>> {
     let cpu = &finder.processor.cpu;
-    let mut best: Option<(Agreement, Aligned, Frame)> = None;
+    let mut best: Option<(Aligned, Frame)> = None;
     for hypothesis in hypotheses {
         cpu.check()?;
         let frame = Frame::of(pictures, hypothesis, finder)?;
         let Some(aligned) = frame.align(kind, finder.processor)? else { continue };
-        let agreement = judge::agreement(&aligned.lanes, cpu)?;
-        let better = |(other, ..): &(Agreement, _, _)| agreement.score > other.score;
+        let agreement = aligned.agreement;
+        let better = |(other, _): &(Aligned, _)| agreement.score > other.agreement.score;
         if agreement.is_more_than_chance() && best.as_ref().is_none_or(better) {
-            best = Some((agreement, aligned, frame));
+            best = Some((aligned, frame));
             if agreement.is_beyond_doubt() {
                 break;
             }

@@ -23,7 +23,7 @@ use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -57,8 +57,9 @@ const SAMPLES: usize = 2000;
 const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far a similarity may be from the combination that is fitted: in the logarithm of its scale, and in its angle.
-const APART: [f64; 2] = [0.25, 0.4];
+/// How far a similarity may be from the combination that is fitted: the square of the ratio of the scales (e^½), and the
+/// tangent of the angle (of 0.4).
+const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 /// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
@@ -176,11 +177,12 @@ pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesi
     let parts = |(i, fit): (usize, &Fit)| (0..fit.samples.len()).step_by(PART).map(move |start| (i, start));
     let parts: Vec<(usize, usize)> = fits.iter().enumerate().flat_map(parts).collect();
     let best = cpu.try_map(parts.len(), |n| Ok(fits[parts[n].0].best_from(parts[n].1, cpu)))?;
-    let found = fits.iter().enumerate().filter_map(|(i, fit)| {
+    let found = cpu.try_map(fits.len(), |i| {
         let of_fit = parts.iter().zip(&best).filter(|((of, _), _)| *of == i);
-        of_fit.filter_map(|(_, best)| *best).max().and_then(|(_, Reverse(sample))| fit.hypothesis(sample))
-    });
-    let mut found: Vec<Hypothesis> = found.collect();
+        let best = of_fit.filter_map(|(_, best)| *best).max();
+        Ok(best.and_then(|(_, Reverse(sample))| fits[i].hypothesis(sample)))
+    })?;
+    let mut found: Vec<Hypothesis> = found.into_iter().flatten().collect();
     found.sort_by_key(|h| Reverse(h.cells));
     let mut kept: Vec<Hypothesis> = Vec::new();
     for one in found {
@@ -329,7 +331,10 @@ impl Fit {
         let [turn, shift] = fit?;
         let covered = |side: usize, cell: f64| {
             let cells = best.iter().map(|i| self.ends[*i][side].map(|v| (v / cell).floor() as i64));
-            cells.collect::<BTreeSet<_>>().len()
+            let mut cells: Vec<[i64; 2]> = cells.collect();
+            cells.sort_unstable();
+            cells.dedup();
+            cells.len()
         };
         Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * self.scale)) })
     }
@@ -346,9 +351,8 @@ fn samples(voted: &Voted, scale: f64) -> Vec<Similarity> {
                 continue;
             }
             let turn = over(b, a);
-            let [c, s] = over(turn, voted.turn);
-            let off = [0.5 * libm::log(c * c + s * s), libm::atan2(s, c)];
-            if off[0].abs() > APART[0] || off[1].abs() > APART[1] {
+            let ratio @ [c, s] = over(turn, voted.turn);
+            if !(1.0 / APART[0]..=APART[0]).contains(&squared(ratio)) || s.abs() > APART[1] * c {
                 continue;
             }
             samples.push([turn, minus(p[1], times(turn, p[0]))]);

@@ -1,5 +1,7 @@
 //! [Blocks](super::Blocks) on a GPU: the CPU's bits.
 
+use super::super::judge::Cell;
+use super::super::judge::gpu::{GpuCells, source as judge};
 use super::{BINS, BLOCK, Blocks, COUNTS, LANES, PASSES, Patch, SUMS, Sums, WEAK, WHOLE, blocks_of, blur};
 use crate::Result;
 use crate::device::Cpu;
@@ -7,7 +9,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu, compile};
 use crate::filter::gpu::GpuFilter;
 use crate::geometry::Homography;
 use crate::image::gpu::{GpuStack, Plane};
-use crate::image::{Image, ImageView, Size};
+use crate::image::Size;
 use tiepoint_gpu::{KernelSource, Program};
 
 /// Lanes of a work group that makes pixels, in x and y.
@@ -79,13 +81,14 @@ impl<'a> OnGpu<'a> {
     pub(super) fn new(gpu: &'a Gpu, patches: &[Patch], cpu: &Cpu) -> Result<Self> {
         gpu.require_f64()?;
         let blurs = PASSES.at.map(|(sigma, _)| GpuFilter::<f32, f32>::gauss_source(gpu, &blur(sigma), LANES));
-        compile(gpu, cpu, blurs.into_iter().chain([source()]).collect())?;
-        let views: Vec<ImageView<'_, f32>> =
-            patches.iter().flat_map(|patch| patch.lanes.each_ref().map(Image::view)).collect();
-        let lanes = GpuStack::upload(gpu, &views)?;
-        let (size, count) = (lanes.size(), patches.len());
+        compile(gpu, cpu, blurs.into_iter().chain([source(), judge()]).collect())?;
+        let (size, count) = (patches.first().map_or(Size::default(), |of| of.lanes[0].size()), patches.len());
         let blocks = blocks_of(size).area();
         let stack = |count: usize| GpuStack::new(gpu, size, LANES, count);
+        let (lanes, mut commands) = (stack(2 * count)?, Commands::new());
+        let images = patches.iter().flat_map(|patch| &patch.lanes);
+        images.enumerate().try_for_each(|(i, image)| image.copy_to(&lanes, i, &mut commands))?;
+        gpu.run(&commands)?;
         Ok(Self {
             gpu,
             program: gpu.program(&source())?,
@@ -142,8 +145,8 @@ impl Blocks for OnGpu<'_> {
         Ok(sums.as_chunks().0.to_vec())
     }
 
-    fn lanes(&self) -> Result<Vec<[Image<f32>; 2]>> {
-        (0..self.count).map(|i| Ok([self.smooth.download(2 * i)?, self.laid.download(i)?])).collect()
+    fn cells(&self, n: usize) -> Result<Vec<Cell>> {
+        GpuCells::new(self.gpu, self.smooth.size())?.compare(&self.smooth, self.laid.buffer(), n)
     }
 }
 
@@ -153,10 +156,12 @@ mod tests {
     use super::*;
     use crate::device::Processor;
     use crate::device::gpu::all;
+    use crate::feature::structure::lanes::Lanes;
     use crate::feature::structure::{Channels, Intensity, halved_lanes};
     use crate::geometry::ModelKind;
-    use crate::image::AnyView;
+    use crate::image::{AnyView, Image};
     use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
+    use std::sync::Arc;
 
     /// Both pictures of a scene, at half their size, side by side with others of the same size.
     fn patches(size: Size, seeds: &[u64], cpu: &Cpu) -> Vec<Patch> {
@@ -164,7 +169,7 @@ mod tests {
         let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth);
         let lanes = |image: &Image<u8>| {
             let intensity = Intensity::of(AnyView::from(image), None, size, cpu).unwrap();
-            halved_lanes(&Channels::of(&intensity, cpu).unwrap(), cpu).unwrap()
+            Lanes::Host(Arc::new(halved_lanes(&Channels::of(&intensity, cpu).unwrap(), cpu).unwrap()))
         };
         let patch = |(i, seed): (usize, &u64)| {
             let scene = Scene::<u8>::render(&options.with_seed(*seed), cpu).unwrap();
@@ -184,7 +189,7 @@ mod tests {
             [(Size::new(97, 131), &[5, 6][..]), (Size::new(160, 122), &[7]), (Size::new(9, 40), &[8])]
         {
             let patches = patches(size, seeds, &cpu);
-            let passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 2)], evident: 1, ends_early: true };
+            let passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 2)], evident: 1, judged: true };
             let aligned = |processor: &Processor| -> Option<Settled> {
                 settled(&patches, size, &passes, ModelKind::Homography, processor).unwrap()
             };

@@ -18,14 +18,13 @@
 
 pub(crate) mod gpu;
 
-use super::judge;
+use super::judge::{self, Agreement, Cell};
 use super::search::Hypothesis;
 use crate::Result;
 use crate::device::{Cpu, Processor, dispatch};
-use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, between, pixels};
-use crate::feature::structure::{Intensity, StructureFinder};
+use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, Lanes, between, pixels};
+use crate::feature::structure::{Intensity, Own, StructureFinder};
 use crate::filter::gauss::{GaussOptions, gauss};
-use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
@@ -62,12 +61,12 @@ pub(super) struct Passes {
     pub(super) at: [(f64, usize); 3],
     /// In this many passes at the end, a more general map than a similarity may be fitted.
     pub(super) evident: usize,
-    /// Whether an alignment ends after the first σ if the pictures can hardly show one scene.
-    pub(super) ends_early: bool,
+    /// Whether an alignment ends with a judgement (`judge`), and after the first σ if the pictures can hardly show one scene.
+    pub(super) judged: bool,
 }
 
 /// For pictures whose map is known to about five pixels.
-const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, ends_early: true };
+const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, judged: true };
 /// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
 /// along both axes, of those at every block.
 const OVERLAP: f64 = 13.4;
@@ -78,7 +77,7 @@ pub(super) struct Patch {
     /// The place of its first pixel.
     pub(super) at: [f64; 2],
     /// Channels at half the size.
-    pub(super) lanes: [Image<f32>; 2],
+    pub(super) lanes: [Lanes; 2],
 }
 
 /// Both pictures on one grid.
@@ -103,19 +102,17 @@ pub(super) struct Aligned {
     /// Between pixels at the sizes at which the pictures are searched.
     pub(super) b_from_a: Homography,
     pub(super) places: Vec<Place>,
-    /// The channels of A, and those of B warped onto them.
-    pub(super) lanes: [Image<f32>; 2],
+    pub(super) agreement: Agreement,
 }
 
 impl Frame {
-    /// The frame of two pictures, each with its own channels at half its size.
+    /// The frame of two pictures.
     pub(super) fn of(
-        pictures: [(&Intensity, &Image<f32>); 2],
+        pictures: [(&Intensity, &Own); 2],
         hypothesis: &Hypothesis,
         finder: &StructureFinder<'_>,
     ) -> Result<Self> {
-        let (intensity, cpu) = (pictures.map(|(intensity, _)| intensity), &finder.processor.cpu);
-        let _stage = cpu.stage("frame");
+        let _stage = finder.processor.cpu.stage("frame");
         let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
         let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
         let inverse = b_from_a.inverse().unwrap_or_default();
@@ -123,13 +120,13 @@ impl Frame {
         let one = Homography::default();
         // The finer picture is resampled on the grid of the coarser one.
         let (from, size) = match scale >= 1.0 {
-            true => ([one, inverse], intensity[0].size()),
-            false => ([b_from_a, one], intensity[1].size()),
+            true => ([one, inverse], pictures[0].0.size()),
+            false => ([b_from_a, one], pictures[1].0.size()),
         };
         let moved = usize::from(scale >= 1.0);
         let back = if moved == 1 { b_from_a } else { inverse };
-        let mut lanes = pictures.map(|(_, lanes)| lanes.clone());
-        lanes[moved] = finder.halved_channels(&laid(intensity[moved], &back, size, cpu)?)?;
+        let mut lanes = pictures.map(|(_, own)| own.lanes.clone());
+        lanes[moved] = finder.resampled(pictures[moved], &back, size)?;
         Ok(Self { whole: Patch { at: [0.0; 2], lanes }, from })
     }
 
@@ -146,8 +143,7 @@ impl Frame {
         };
         let b_from_a = b_from.compose(&settled.map.compose(&self.from[0]));
         let places = settled.places([&a_from, &b_from], 1.0);
-        let lanes = settled.lanes.into_iter().next();
-        Ok(lanes.map(|lanes| Aligned { b_from_a, places, lanes }))
+        Ok(settled.agreement.map(|agreement| Aligned { b_from_a, places, agreement }))
     }
 }
 
@@ -157,8 +153,7 @@ pub(super) struct Settled {
     pub(super) map: Homography,
     windows: Vec<Measured>,
     variance: f64,
-    /// The channels of A in each patch, and those of B laid onto them.
-    lanes: Vec<[Image<f32>; 2]>,
+    agreement: Option<Agreement>,
 }
 
 impl Settled {
@@ -181,8 +176,8 @@ trait Blocks {
     /// The sums over the blocks of all patches, row by row, with each B laid on its A by a map between their own pixels.
     fn sums(&mut self, maps: &[Homography]) -> Result<Vec<Sums>>;
 
-    /// The smoothed channels of A in every patch, and those of B as they were laid last.
-    fn lanes(&self) -> Result<Vec<[Image<f32>; 2]>>;
+    /// The cells of the first patch by every `n`th of the displacements ([`judge::cells`]), as B was laid last.
+    fn cells(&self, n: usize) -> Result<Vec<Cell>>;
 }
 
 /// How many blocks channels of this size have along each axis.
@@ -205,7 +200,7 @@ impl Blocks for OnCpu<'_> {
     fn smooth(&mut self, sigma: f64) -> Result<()> {
         let Self { patches, cpu, .. } = *self;
         let smooth =
-            cpu.try_map(2 * patches.len(), |i| smoothed(&patches[i / 2].lanes[i % 2], sigma, cpu))?;
+            cpu.try_map(2 * patches.len(), |i| smoothed(&*patches[i / 2].lanes[i % 2].on_host(cpu)?, sigma, cpu))?;
         let mut images = smooth.into_iter();
         self.smooth = std::iter::from_fn(|| Some([images.next()?, images.next()?])).collect();
         Ok(())
@@ -228,8 +223,9 @@ impl Blocks for OnCpu<'_> {
         Ok(sums.concat())
     }
 
-    fn lanes(&self) -> Result<Vec<[Image<f32>; 2]>> {
-        Ok(self.smooth.iter().zip(&self.laid).map(|([a, _], b)| [a.clone(), b.clone()]).collect())
+    fn cells(&self, n: usize) -> Result<Vec<Cell>> {
+        let first = self.smooth.iter().zip(&self.laid).next();
+        first.map_or(Ok(vec![]), |([a, _], b)| judge::cells([a, b], n, self.cpu))
     }
 }
 
@@ -274,12 +270,8 @@ fn settled_by(
         let mut pass = 0;
         while pass < most {
             let windows = laid_windows(&mut blocks, patches, &map, stride, cpu)?;
-            if passes.ends_early && i == 1 && pass == 0 {
-                for lanes in blocks.lanes()? {
-                    if !judge::is_likely(&lanes, cpu)? {
-                        return Ok(None);
-                    }
-                }
+            if passes.judged && i == 1 && pass == 0 && !judge::is_likely(cells(&blocks, cpu))? {
+                return Ok(None);
             }
             let is_evident = is_last && pass + passes.evident >= most;
             let step =
@@ -299,10 +291,19 @@ fn settled_by(
         if is_last {
             let windows = laid_windows(&mut blocks, patches, &map, 1, cpu)?;
             let Some(WeightedFit { variance, .. }) = fitted(led, &windows) else { return Ok(None) };
-            return Ok(Some(Settled { map, windows, variance, lanes: blocks.lanes()? }));
+            let agreement = passes.judged.then(|| judge::agreement(cells(&blocks, cpu))).transpose()?;
+            return Ok(Some(Settled { map, windows, variance, agreement }));
         }
     }
     Ok(None)
+}
+
+/// The comparison of cells as a stage.
+fn cells(blocks: &impl Blocks, cpu: &Cpu) -> impl Fn(usize) -> Result<Vec<Cell>> {
+    |n| {
+        let _stage = cpu.stage("judge");
+        blocks.cells(n)
+    }
 }
 
 /// The farthest that a map moves a corner of a grid of `size`, in pixels.
@@ -390,33 +391,6 @@ fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: 
         (*led, now) = (next, then);
     }
     Some(now)
-}
-
-/// A picture resampled on a grid of `size`.
-pub(super) fn laid(
-    intensity: &Intensity,
-    ground_from_grid: &Homography,
-    size: Size,
-    cpu: &Cpu,
-) -> Result<Intensity> {
-    let [[a, b, _], [c, d, _], _] = ground_from_grid.matrix();
-    let shrinks = (a * d - b * c).abs();
-    let smooth = match shrinks > 1.38 {
-        true => Some(gauss(intensity.grey.view(), &GaussOptions::sigma(0.5 * (shrinks - 1.0).sqrt()), cpu)?),
-        false => None,
-    };
-    let options = WarpOptions::default().with_interpolation(Interpolation::Bilinear);
-    let processor = Processor::from(cpu.clone());
-    let grey = warp(
-        smooth.as_ref().unwrap_or(&intensity.grey).view(),
-        ground_from_grid,
-        size,
-        &options,
-        &processor,
-    )?;
-    let mut counts = warp(intensity.counts.view(), ground_from_grid, size, &options, &processor)?;
-    counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
-    Ok(Intensity { grey, counts })
 }
 
 /// Channels smoothed by σ pixels of the picture and divided by their length.

@@ -19,10 +19,12 @@
 //! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
 //! are not computed.
 
+pub(crate) mod gpu;
+
 use crate::Result;
 use crate::device::{Cpu, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, pixels};
-use crate::image::Image;
+use crate::image::{Image, Size};
 use fearless_simd::Simd;
 use std::ops::Range;
 
@@ -77,51 +79,72 @@ impl Agreement {
     }
 }
 
-/// How well the structure of two aligned pictures agrees: the channels of A, and those of B laid on them.
-pub(super) fn agreement(lanes: &[Image<f32>; 2], cpu: &Cpu) -> Result<Agreement> {
-    let _stage = cpu.stage("judge");
-    let likely = by_every(3, lanes, cpu)?;
-    if likely.mean < LIKELY { Ok(likely) } else { by_every(1, lanes, cpu) }
+/// What the displacements tell of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cell {
+    /// Of the displacements with enough pixels those at which structure agrees less count 2, and those at which it agrees
+    /// as much 1.
+    less: u32,
+    others: u32,
+    /// How much structure both pictures show there; negative where too few pixels count in its own place.
+    strength: f32,
 }
 
-/// Whether it can be that two pictures which are not yet wholly aligned show one scene.
-pub(super) fn is_likely(lanes: &[Image<f32>; 2], cpu: &Cpu) -> Result<bool> {
-    let _stage = cpu.stage("judge");
-    Ok(by_every(3, lanes, cpu)?.mean >= LIKELY)
+/// How well the structure of two aligned pictures agrees, by a function that compares their cells by every `n`th of the
+/// displacements.
+pub(super) fn agreement(cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
+    let likely = by_every(3, &cells)?;
+    if likely.mean < LIKELY { Ok(likely) } else { by_every(1, &cells) }
+}
+
+/// Whether it can be that two pictures which are not yet wholly aligned show one scene. `cells` as for [`agreement`].
+pub(super) fn is_likely(cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<bool> {
+    Ok(by_every(3, &cells)?.mean >= LIKELY)
 }
 
 /// As [`agreement`], by every `n`th of the displacements.
-fn by_every(n: usize, lanes: &[Image<f32>; 2], cpu: &Cpu) -> Result<Agreement> {
-    let size = lanes[0].size();
-    let (columns, rows) = (size.width / CELL, size.height / CELL);
-    let cells = cpu.try_map(rows, |y| {
-        Ok((0..columns).filter_map(|x| share(lanes, [x * CELL, y * CELL], n, cpu)).collect::<Vec<_>>())
-    })?;
-    let mut cells = cells.concat();
+fn by_every(n: usize, cells: &impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
+    let least = AROUND.len().div_ceil(n) / LEAST[0];
+    let is_judged = |cell: &Cell| cell.strength >= 0.0 && cell.others as usize >= least;
+    let mut cells: Vec<Cell> = cells(n)?.into_iter().filter(is_judged).collect();
     if cells.len() < LEAST[1] {
         return Ok(Agreement { score: 0.0, mean: 0.5, clear: 0.5 });
     }
-    cells.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mean = |cells: &[(f64, f32)]| cells.iter().map(|(share, _)| share).sum::<f64>() / cells.len() as f64;
+    cells.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    let share = |cell: &Cell| f64::from(cell.less) / f64::from(2 * cell.others);
+    let mean = |cells: &[Cell]| cells.iter().map(share).sum::<f64>() / cells.len() as f64;
     let (all, clear) = (mean(&cells), mean(&cells[..cells.len() / 2]));
     Ok(Agreement { score: (all - 0.5) * (12.0 * cells.len() as f64).sqrt(), mean: all, clear })
 }
 
-/// The share of the displacements, of which every `n`th is tried, at which the structure of a cell agrees less, and how
-/// much structure both pictures show there; `None` where too few of its pixels count.
-fn share(lanes: &[Image<f32>; 2], at: [usize; 2], n: usize, cpu: &Cpu) -> Option<(f64, f32)> {
+/// The cells of two aligned pictures, row by row, by every `n`th of the displacements: the channels of A, and those of B
+/// laid on them.
+pub(super) fn cells(lanes: [&Image<f32>; 2], n: usize, cpu: &Cpu) -> Result<Vec<Cell>> {
+    let of = cells_of(lanes[0].size());
+    let rows = cpu.try_map(of.height, |y| {
+        Ok((0..of.width).map(|x| cell(lanes, [x * CELL, y * CELL], n, cpu)).collect::<Vec<_>>())
+    })?;
+    Ok(rows.concat())
+}
+
+/// How many cells channels of this size have along each axis.
+fn cells_of(size: Size) -> Size {
+    Size::new(size.width / CELL, size.height / CELL)
+}
+
+fn cell(lanes: [&Image<f32>; 2], at: [usize; 2], n: usize, cpu: &Cpu) -> Cell {
     let correlation = |by: [i32; 2], counted: f32| {
         let found = dispatch!(cpu.level(), simd => correlated(simd, lanes, at, by))?;
         (found.counted > counted * (CELL * CELL) as f32).then_some(found)
     };
-    let own = correlation([0, 0], COUNTED[0])?;
-    let around = AROUND.iter().step_by(n);
-    let least = around.len() / LEAST[0];
-    let others: Vec<f32> =
-        around.filter_map(|by| correlation(*by, COUNTED[1]).map(|found| found.value)).collect();
-    let less: usize =
-        others.iter().map(|c| 2 * usize::from(*c < own.value) + usize::from(*c == own.value)).sum();
-    (others.len() >= least).then(|| (less as f64 / (2 * others.len()) as f64, own.strength))
+    let mut cell = Cell { less: 0, others: 0, strength: -1.0 };
+    let Some(own) = correlation([0, 0], COUNTED[0]) else { return cell };
+    cell.strength = own.strength;
+    for other in AROUND.iter().step_by(n).filter_map(|by| correlation(*by, COUNTED[1])) {
+        cell.less += 2 * u32::from(other.value < own.value) + u32::from(other.value == own.value);
+        cell.others += 1;
+    }
+    cell
 }
 
 /// The correlation of two cells, how many pixels count in both, and the product of the means of their channels.
@@ -146,7 +169,7 @@ fn places(start: i32, by: i32, n: i32) -> (Range<usize>, Range<usize>) {
 /// The correlation of a cell of A with the cell of B displaced by `by`; `None` where no pixel counts.
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "places of both pictures and sums are told by their indices")]
-fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 2]) -> Option<Correlated> {
+fn correlated<S: Simd>(_: S, lanes: [&Image<f32>; 2], at: [usize; 2], by: [i32; 2]) -> Option<Correlated> {
     let size = lanes[0].size();
     let mut sums = [[0.0_f32; LANES]; 5];
     let mut counted = 0.0;
@@ -182,7 +205,6 @@ fn correlated<S: Simd>(_: S, lanes: &[Image<f32>; 2], at: [usize; 2], by: [i32; 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Size;
     use crate::numeric::Random;
 
     /// Random channels, from one seed in the left half and from another in the right half, which is `stronger` times as
@@ -208,15 +230,17 @@ mod tests {
         let cpu = Cpu::with_threads(2).unwrap();
         for (stronger, expected) in [(0.5, true), (2.0, false)] {
             let lanes = [channels([1, 2], stronger), channels([1, 3], stronger)];
-            let found = agreement(&lanes, &cpu).unwrap();
+            let cells = |n| cells(lanes.each_ref(), n, &cpu);
+            let found = agreement(cells).unwrap();
             assert!(found.score > 5.5 && found.mean > 0.66, "{found:?}");
             assert_eq!(found.is_more_than_chance(), expected, "{stronger}: {found:?}");
             assert_eq!(found.is_beyond_doubt(), expected, "{stronger}: {found:?}");
-            assert!(is_likely(&lanes, &cpu).unwrap());
+            assert!(is_likely(cells).unwrap());
         }
         let unlike = [channels([1, 2], 1.0), channels([4, 3], 1.0)];
-        assert!(!is_likely(&unlike, &cpu).unwrap());
-        assert!(!agreement(&unlike, &cpu).unwrap().is_more_than_chance());
+        let cells = |n| cells(unlike.each_ref(), n, &cpu);
+        assert!(!is_likely(cells).unwrap());
+        assert!(!agreement(cells).unwrap().is_more_than_chance());
     }
 
     #[test]
