@@ -237,7 +237,7 @@ impl<T: Element> GpuImage<T> {
     /// As [`upload`](Self::upload).
     pub(crate) fn upload_by(gpu: &Gpu, view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
-        Staging::new(&image, image.buffer())?.fill(view, cpu)?;
+        Staging::new(&image, image.buffer())?.fill(&[view], cpu)?;
         Ok(image)
     }
 
@@ -407,6 +407,20 @@ impl<T: Element> GpuStack<T> {
     /// # Errors
     /// As [`new`](Self::new), and [`Error::Image`] for images of different shapes.
     pub fn upload(gpu: &Gpu, views: &[ImageView<'_, T>]) -> Result<Self> {
+        let stack = Self::for_images(gpu, views)?;
+        views.iter().enumerate().try_for_each(|(i, view)| stack.write(i, *view))?;
+        Ok(stack)
+    }
+
+    /// As [`upload`](Self::upload), by way of pinned memory, which all threads fill.
+    pub(crate) fn upload_by(gpu: &Gpu, views: &[ImageView<'_, T>], cpu: &Cpu) -> Result<Self> {
+        let stack = Self::for_images(gpu, views)?;
+        Staging::new(&stack, stack.buffer())?.fill(views, cpu)?;
+        Ok(stack)
+    }
+
+    /// Memory for images, which must have one shape.
+    fn for_images(gpu: &Gpu, views: &[ImageView<'_, T>]) -> Result<Self> {
         let shape = |v: &ImageView<'_, T>| (v.size(), v.channels());
         let (size, channels) = views.first().map_or((Size::default(), 1), shape);
         let stack = Self::new(gpu, size, channels, views.len())?;
@@ -417,8 +431,14 @@ impl<T: Element> GpuStack<T> {
                 other.channels()
             )));
         }
-        views.iter().enumerate().try_for_each(|(i, view)| stack.write(i, *view))?;
         Ok(stack)
+    }
+
+    /// Image `i` in memory of its own, to which `commands` copy it.
+    pub(crate) fn copy_of(&self, i: usize, commands: &mut Commands) -> Result<GpuImage<T>> {
+        let image = GpuImage::with_channels(self.gpu(), self.size, self.channels)?;
+        commands.copy((&self.buffer, i * self.step()), (image.buffer(), 0), self.step())?;
+        Ok(image)
     }
 
     /// Copies pixels of the stack's shape to image `i`.

@@ -33,7 +33,7 @@ impl Staging {
 
     /// The same pixels on the device, once its queue has reached that point.
     pub(crate) fn fill(&mut self, view: AnyView<'_>) -> Result<AnyGpuImage> {
-        by_pixel!((&mut self.host, view), (host, view) => host.fill(view, &Cpu::sequential()))?;
+        by_pixel!((&mut self.host, view), (host, view) => host.fill(&[view], &Cpu::sequential()))?;
         Ok(self.image.clone())
     }
 

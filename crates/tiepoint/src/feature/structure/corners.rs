@@ -98,8 +98,12 @@ fn respond<S: Simd>(_: S, [xx, xy, yy]: [&[f32]; 3], out: &mut [f32]) {
 
 /// Whether no neighbour of 5 × 5 is stronger, nor an earlier one as strong.
 fn is_peak(response: &Image<f32>, x: usize, y: usize) -> bool {
-    let value = response.row(y)[x];
+    let row = response.row(y);
+    let value = row[x];
+    // The nearest neighbours first: they rule out most.
     value > LEAST
+        && row[x - 1] < value
+        && row[x + 1] <= value
         && (y - 2..=y + 2).all(|v| {
             let row = &response.row(v)[x - 2..=x + 2];
             row.iter()

@@ -34,38 +34,39 @@ const ROW_LANES: u32 = 64;
 const PEAK: usize = 4;
 
 tiepoint_gpu::kernel! {
+    /// The channels of several pictures of one size, a layer of groups for each.
     unsafe kernel weigh(groups) = Weigh {
-        write weighted (plane: Plane): f32 [plane.numbers(3)],
-        read picture: f32 [plane.numbers(2)],
+        write weighted (plane: Plane): f32 [plane.numbers(3 * groups[2])],
+        read picture: f32 [plane.numbers(2 * groups[2])],
     } {}
 
     unsafe kernel normalise(groups) = Normalise {
-        write even (plane: Plane): f32 [plane.numbers(1)],
-        read picture: f32 [plane.numbers(2)],
-        read weighted: f32 [plane.numbers(3)],
-        read grids (grid: Plane): f32 [grid.numbers(3)],
+        write even (plane: Plane): f32 [plane.numbers(groups[2])],
+        read picture: f32 [plane.numbers(2 * groups[2])],
+        read weighted: f32 [plane.numbers(3 * groups[2])],
+        read grids (grid: Plane): f32 [grid.numbers(3 * groups[2])],
     } {}
 
     unsafe kernel magnitudes(groups) = Magnitudes {
-        write lengths (plane: Plane): f32 [plane.numbers(3)],
-        read first: f32 [plane.numbers(1)],
-        read second: f32 [plane.numbers(1)],
-        read weighted: f32 [plane.numbers(3)],
+        write lengths (plane: Plane): f32 [plane.numbers(3 * groups[2])],
+        read first: f32 [plane.numbers(groups[2])],
+        read second: f32 [plane.numbers(groups[2])],
+        read weighted: f32 [plane.numbers(3 * groups[2])],
     } {}
 
     unsafe kernel fill(groups) = Fill {
-        write bins (plane: Plane): f32 [plane.numbers(BINS as i128)],
-        write strength: f32 [plane.numbers(1)],
-        read first: f32 [plane.numbers(1)],
-        read second: f32 [plane.numbers(1)],
-        read lengths: f32 [plane.numbers(3)],
-        read grids (grid: Plane): f32 [grid.numbers(3)],
+        write bins (plane: Plane): f32 [plane.numbers(BINS as i128 * groups[2])],
+        write strength: f32 [plane.numbers(groups[2])],
+        read first: f32 [plane.numbers(groups[2])],
+        read second: f32 [plane.numbers(groups[2])],
+        read lengths: f32 [plane.numbers(3 * groups[2])],
+        read grids (grid: Plane): f32 [grid.numbers(3 * groups[2])],
     } {}
 
     unsafe kernel side_by_side(groups) = SideBySide {
-        write lanes (out: Plane): f32 [out.numbers(1)],
-        read halves (half_plane: Plane): f32 [half_plane.numbers(BINS as i128)],
-        read lengths (plane: Plane): f32 [plane.numbers(3)],
+        write lanes (out: Plane): f32 [out.numbers(groups[2])],
+        read halves (half_plane: Plane): f32 [half_plane.numbers(BINS as i128 * groups[2])],
+        read lengths (plane: Plane): f32 [plane.numbers(3 * groups[2])],
     } {}
 
     unsafe kernel products(groups) = Products {
@@ -196,7 +197,7 @@ struct Prepared {
     rings: Vec<GpuStack<f32>>,
     response: GpuStack<f32>,
     lengths: GpuStack<f32>,
-    lanes: Option<GpuImage<f32>>,
+    lanes: Option<GpuStack<f32>>,
 }
 
 impl GpuStructure {
@@ -231,9 +232,20 @@ impl GpuStructure {
 
     /// Records, as a stage, a kernel whose lanes make the pixels of images of this size.
     fn pixels<A: KernelArguments>(&self, commands: &mut Commands, size: Size, arguments: A) -> Result<()> {
+        self.pixels_of(commands, (size, 1), arguments)
+    }
+
+    /// As [`pixels`](Self::pixels), for `count` pictures.
+    fn pixels_of<A: KernelArguments>(
+        &self,
+        commands: &mut Commands,
+        (size, count): (Size, usize),
+        arguments: A,
+    ) -> Result<()> {
         let kernel = self.program.kernel::<A>()?;
         commands.stage("structure");
-        Ok(commands.launch(&kernel, kernel.covering(size.width, size.height), arguments)?)
+        let [across, down, _] = kernel.covering(size.width, size.height);
+        Ok(commands.launch(&kernel, [across, down, count], arguments)?)
     }
 
     /// Records a kernel with `lanes` lanes.
@@ -253,9 +265,14 @@ impl GpuStructure {
         Ok(to)
     }
 
-    /// A picture's grey and counts on the device.
-    pub(super) fn upload(&self, intensity: &Intensity) -> Result<GpuStack<f32>> {
-        GpuStack::upload(&self.gpu, &[intensity.grey.view(), intensity.counts.view()])
+    /// The grey and the counts of pictures of one size on the device.
+    pub(super) fn upload<'a>(
+        &self,
+        pictures: impl IntoIterator<Item = &'a Intensity>,
+        cpu: &Cpu,
+    ) -> Result<GpuStack<f32>> {
+        let images = pictures.into_iter().flat_map(|of| [of.grey.view(), of.counts.view()]);
+        GpuStack::upload_by(&self.gpu, &images.collect::<Vec<_>>(), cpu)
     }
 
     /// Local means, not yet divided by the weight, which is the last image.
@@ -265,25 +282,25 @@ impl GpuStructure {
         self.filtered(commands, &self.means, &small)
     }
 
-    /// Records [`Channels::of`](super::Channels::of) of a picture's grey and of what counts in it, which may have been
+    /// Records [`Channels::of`](super::Channels::of) of pictures' grey and of what counts in them, which may have been
     /// shrunk.
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
-        let (size, of) = (picture.size(), picture.buffer());
-        let weighted = self.stack(size, 3)?;
-        self.pixels(commands, size, Weigh { weighted: weighted.laid(), picture: of })?;
+        let (size, of, count) = (picture.size(), picture.buffer(), picture.count() / 2);
+        let weighted = self.stack(size, 3 * count)?;
+        self.pixels_of(commands, (size, count), Weigh { weighted: weighted.laid(), picture: of })?;
         let grids = self.grids(commands, &weighted)?;
-        let even = self.stack(size, 1)?;
+        let even = self.stack(size, count)?;
         let normalise =
             Normalise { even: even.laid(), picture: of, weighted: weighted.buffer(), grids: grids.laid() };
-        self.pixels(commands, size, normalise)?;
+        self.pixels_of(commands, (size, count), normalise)?;
         let first = self.filtered(commands, &self.scales[0], &even)?;
         let second = self.filtered(commands, &self.scales[1], &first)?;
         let (first, second) = (first.buffer(), second.buffer());
-        let lengths = self.stack(size, 3)?;
+        let lengths = self.stack(size, 3 * count)?;
         let magnitudes = Magnitudes { lengths: lengths.laid(), first, second, weighted: weighted.buffer() };
-        self.pixels(commands, size, magnitudes)?;
+        self.pixels_of(commands, (size, count), magnitudes)?;
         let grids = self.grids(commands, &lengths)?;
-        let (bins, strength) = (self.stack(size, BINS)?, self.stack(size, 1)?);
+        let (bins, strength) = (self.stack(size, BINS * count)?, self.stack(size, count)?);
         let fill = Fill {
             bins: bins.laid(),
             strength: strength.buffer(),
@@ -292,20 +309,21 @@ impl GpuStructure {
             lengths: lengths.buffer(),
             grids: grids.laid(),
         };
-        self.pixels(commands, size, fill)?;
+        self.pixels_of(commands, (size, count), fill)?;
         Ok(GpuChannels { bins, strength, lengths })
     }
 
-    /// Records how the bins at half the size and what counts there become one image.
+    /// Records how the bins of pictures at half the size and what counts there become one image each.
     fn side_by_side(
         &self,
         commands: &mut Commands,
         halves: &GpuStack<f32>,
         lengths: &GpuStack<f32>,
-    ) -> Result<GpuImage<f32>> {
-        let lanes = GpuImage::with_channels(&self.gpu, halves.size(), LANES)?;
+    ) -> Result<GpuStack<f32>> {
+        let count = halves.count() / BINS;
+        let lanes = GpuStack::new(&self.gpu, halves.size(), LANES, count)?;
         let arguments = SideBySide { lanes: lanes.laid(), halves: halves.laid(), lengths: lengths.laid() };
-        self.pixels(commands, halves.size(), arguments)?;
+        self.pixels_of(commands, (halves.size(), count), arguments)?;
         Ok(lanes)
     }
 
@@ -403,10 +421,11 @@ impl GpuStructure {
     /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
     pub(super) fn levels(&self, wanted: &[(&Intensity, Size)], cpu: &Cpu) -> Result<Vec<Found>> {
         let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
-        let (mut prepared, mut pictures) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
+        let (mut prepared, mut pictures) =
+            (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
         for &(intensity, size) in wanted {
             if uploaded.last().is_none_or(|(of, _)| !std::ptr::eq(*of, intensity)) {
-                uploaded.push((intensity, self.upload(intensity)?));
+                uploaded.push((intensity, self.upload([intensity], cpu)?));
             }
             let (_, picture) = &uploaded[uploaded.len() - 1];
             prepared.push(self.prepare(picture, size, size == intensity.size())?);
@@ -424,7 +443,10 @@ impl GpuStructure {
                 dimension: LENGTH,
                 image: picture.size,
             };
-            let own = picture.lanes.map(|lanes| Own { lanes: Lanes::Device(lanes), on_device: Some(intensity) });
+            let own = picture.lanes.map(|lanes| Own {
+                lanes: Lanes::Device(GpuImage::clone(&lanes)),
+                on_device: Some(intensity),
+            });
             Ok(Found { features, own: own.unwrap_or_default(), on_device: Some(on_device) })
         });
         found.collect()
@@ -446,17 +468,23 @@ impl GpuStructure {
         Ok(to)
     }
 
-    /// [`halved_lanes`](super::halved_lanes) of a picture's channels.
+    /// [`halved_lanes`](super::halved_lanes) of the channels of pictures of one size.
     ///
     /// # Errors
     /// As [`levels`](Self::levels).
-    pub(super) fn halved_lanes(&self, picture: &GpuStack<f32>) -> Result<Lanes> {
+    pub(super) fn halved_lanes(&self, pictures: &GpuStack<f32>) -> Result<Vec<Lanes>> {
         let mut commands = Commands::new();
-        let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, picture)?;
+        let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, pictures)?;
         let halves = self.filtered(&mut commands, &self.halve, &bins)?;
         let lanes = self.side_by_side(&mut commands, &halves, &lengths)?;
+        let images = match lanes.count() {
+            1 => vec![Lanes::Device(GpuImage::clone(&lanes))],
+            count => (0..count)
+                .map(|i| lanes.copy_of(i, &mut commands).map(Lanes::Device))
+                .collect::<Result<_>>()?,
+        };
         self.gpu.run(&commands)?;
-        Ok(Lanes::Device(lanes))
+        Ok(images)
     }
 
     /// [`turned`](super::turned) of features in the device's memory. The host does not wait for the result.

@@ -4,6 +4,7 @@
 //! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture,
 //! and at least 0.2 % of it.
 
+use super::channels::rows_into;
 use crate::Result;
 use crate::by_pixel;
 use crate::device::{Cpu, Processor};
@@ -73,7 +74,8 @@ impl Intensity {
 
     /// The picture resampled on a grid of `size`.
     pub(crate) fn resampled(&self, picture_from_grid: &Homography, size: Size, cpu: &Cpu) -> Result<Self> {
-        let smooth = blur_before(picture_from_grid).map(|blur| gauss(self.grey.view(), &blur, cpu)).transpose()?;
+        let smooth =
+            blur_before(picture_from_grid).map(|blur| gauss(self.grey.view(), &blur, cpu)).transpose()?;
         let options = WarpOptions::default().with_interpolation(Interpolation::Bilinear);
         let on_cpu = Processor::from(cpu.clone());
         let laid = |image: &Image<f32>| warp(image.view(), picture_from_grid, size, &options, &on_cpu);
@@ -92,11 +94,13 @@ pub(super) fn blur_before(picture_from_grid: &Homography) -> Option<GaussOptions
 
 /// Grey from 0 to 1, at `size`. Only the result is as large as its 32-bit floats.
 fn unit<T: Pixel>(view: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
-    let mut grey: Image<f32> = match size == view.size() {
-        true => Image::from_fn(size, |x, y| view.row(y)[x].to_f32()),
-        false => shrink_as(view, size, cpu)?,
-    };
     let scale = 1.0 / T::WHITE;
+    if size == view.size() {
+        return rows_into(size, 1, cpu, |y, out| {
+            out.iter_mut().zip(view.row(y)).for_each(|(out, v)| *out = v.to_f32() * scale);
+        });
+    }
+    let mut grey: Image<f32> = shrink_as(view, size, cpu)?;
     grey.data_mut().iter_mut().for_each(|v| *v *= scale);
     Ok(grey)
 }
@@ -106,23 +110,26 @@ fn whole(counts: &mut Image<f32>) {
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
-/// Which pixels show nothing; `None` where that is so of no pixel of the border.
+/// Which pixels show nothing; `None` where the picture has no dark border.
 fn void(grey: &Image<f32>) -> Option<Image<bool>> {
     let size = grey.size();
     let (w, h) = (size.width, size.height);
+    let around = |i: usize, n: usize| i.saturating_sub(REACH)..(i + REACH + 1).min(n);
+    let is_dark = |(x, y): (usize, usize)| {
+        !around(y, h).any(|y| grey.row(y)[around(x, w)].iter().any(|value| *value > DARK))
+    };
     let border = (0..w).flat_map(|x| [(x, 0), (x, h - 1)]).chain((0..h).flat_map(|y| [(0, y), (w - 1, y)]));
-    if border.clone().all(|(x, y)| grey.row(y)[x] > DARK) {
+    let starts: Vec<_> = border.filter(|at| is_dark(*at)).collect();
+    if starts.is_empty() {
         return None;
     }
-    let bright = Image::from_fn(size, |x, y| grey.row(y)[x] > DARK);
-    let dark = near(&bright, REACH);
     let mut seen = Image::filled(size, 1, false);
     let mut void = Image::filled(size, 1, false);
-    for start in border {
+    for start in starts {
         let mut part = Vec::new();
         let mut next = vec![start];
         while let Some((x, y)) = next.pop() {
-            if dark.row(y)[x] || seen.row(y)[x] {
+            if seen.row(y)[x] || !is_dark((x, y)) {
                 continue;
             }
             seen.row_mut(y)[x] = true;

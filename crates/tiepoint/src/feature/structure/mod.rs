@@ -169,18 +169,37 @@ impl<'p> StructureFinder<'p> {
             "structure",
             |gpu| {
                 let stages = self.on(gpu)?;
-                let picture = match own.on_device.as_ref().filter(|_| blur_before(picture_from_grid).is_none()) {
-                    Some(there) => stages.resampled(there, picture_from_grid, size)?,
-                    None => stages.upload(&laid(&self.processor.cpu)?)?,
-                };
-                stages.halved_lanes(&picture)
+                let cpu = &self.processor.cpu;
+                let picture =
+                    match own.on_device.as_ref().filter(|_| blur_before(picture_from_grid).is_none()) {
+                        Some(there) => stages.resampled(there, picture_from_grid, size)?,
+                        None => stages.upload([&laid(cpu)?], cpu)?,
+                    };
+                Ok(stages.halved_lanes(&picture)?.swap_remove(0))
             },
-            |cpu| {
-                let _stage = cpu.stage("structure");
-                Ok(Lanes::Host(Arc::new(halved_lanes(&Channels::of(&laid(cpu)?, cpu)?, cpu)?)))
-            },
+            |cpu| lanes_of(&laid(cpu)?, cpu),
         )
     }
+
+    /// The channels, at half their size, of pictures of one size.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(crate) fn halved_lanes(&self, pictures: &[Intensity]) -> Result<Vec<Lanes>> {
+        self.processor.gpu_or_cpu(
+            "structure",
+            |gpu| {
+                let stages = self.on(gpu)?;
+                stages.halved_lanes(&stages.upload(pictures, &self.processor.cpu)?)
+            },
+            |cpu| cpu.try_map(pictures.len(), |i| lanes_of(&pictures[i], cpu)),
+        )
+    }
+}
+
+fn lanes_of(picture: &Intensity, cpu: &Cpu) -> Result<Lanes> {
+    let _stage = cpu.stage("structure");
+    Ok(Lanes::Host(Arc::new(halved_lanes(&Channels::of(picture, cpu)?, cpu)?)))
 }
 
 fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {

@@ -4,6 +4,9 @@
 #define PIXEL_X (GROUP_X * GROUP_WIDTH + LANE_X)
 #define PIXEL_Y (GROUP_Y * GROUP_HEIGHT + LANE_Y)
 
+// The images of this group's picture, of which each picture has `n` in a stack.
+#define OF_PICTURE(stack, plane, n) ((stack) + (plane).step * (u64)((n) * GROUP_Z))
+
 FUNCTION u64 index_of(Plane plane, i32 k, i32 x, i32 y) {
     return plane.step * (u64)k + (u64)y * plane.pitch + x;
 }
@@ -63,12 +66,14 @@ KERNEL(weigh) {
     const Plane plane = args.plane;
     i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
-    f32 grey = picture[index_of(plane, 0, x, y)];
-    f32 counts = picture[index_of(plane, 1, x, y)] > WHOLE ? 1.0f : 0.0f;
+    const GLOBAL f32 *from = OF_PICTURE(picture, plane, 2);
+    GLOBAL f32 *to = OF_PICTURE(weighted, plane, 3);
+    f32 grey = from[index_of(plane, 0, x, y)];
+    f32 counts = from[index_of(plane, 1, x, y)] > WHOLE ? 1.0f : 0.0f;
     f32 seen = grey * counts;
-    weighted[index_of(plane, 0, x, y)] = seen;
-    weighted[index_of(plane, 1, x, y)] = seen * grey;
-    weighted[index_of(plane, 2, x, y)] = counts;
+    to[index_of(plane, 0, x, y)] = seen;
+    to[index_of(plane, 1, x, y)] = seen * grey;
+    to[index_of(plane, 2, x, y)] = counts;
 }
 
 // Brightness less its local mean, divided by its deviation.
@@ -77,10 +82,12 @@ KERNEL(normalise) {
     i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     Between across = place(x, plane.row, grid.row), down = place(y, plane.height, grid.height);
-    f32 mean = mean_of(grids, grid, 0, across, down), square = mean_of(grids, grid, 1, across, down);
+    const GLOBAL f32 *means = OF_PICTURE(grids, grid, 3);
+    f32 mean = mean_of(means, grid, 0, across, down), square = mean_of(means, grid, 1, across, down);
     f32 deviation = SQRT(MAX_F(square - mean * mean, 0.0f));
-    f32 grey = picture[index_of(plane, 0, x, y)], counts = weighted[index_of(plane, 2, x, y)];
-    even[index_of(plane, 0, x, y)] = (grey - mean) / (deviation + NOISE) * counts;
+    f32 grey = OF_PICTURE(picture, plane, 2)[index_of(plane, 0, x, y)];
+    f32 counts = OF_PICTURE(weighted, plane, 3)[index_of(plane, 2, x, y)];
+    even[index_of(plane, GROUP_Z, x, y)] = (grey - mean) / (deviation + NOISE) * counts;
 }
 
 // The lengths of the gradients of both scales, and whether they count.
@@ -88,13 +95,15 @@ KERNEL(magnitudes) {
     const Plane plane = args.plane;
     i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
-    f32 counts = is_near_zero(weighted + 2 * plane.step, plane, x, y, MARGIN) ? 0.0f : 1.0f;
+    const GLOBAL f32 *hidden = OF_PICTURE(weighted, plane, 3) + 2 * plane.step;
+    f32 counts = is_near_zero(hidden, plane, x, y, MARGIN) ? 0.0f : 1.0f;
+    GLOBAL f32 *to = OF_PICTURE(lengths, plane, 3);
     f32 gx, gy;
-    gradient(first, plane, x, y, &gx, &gy);
-    lengths[index_of(plane, 0, x, y)] = SQRT(gx * gx + gy * gy) * counts;
-    gradient(second, plane, x, y, &gx, &gy);
-    lengths[index_of(plane, 1, x, y)] = SQRT(gx * gx + gy * gy) * counts;
-    lengths[index_of(plane, 2, x, y)] = counts;
+    gradient(OF_PICTURE(first, plane, 1), plane, x, y, &gx, &gy);
+    to[index_of(plane, 0, x, y)] = SQRT(gx * gx + gy * gy) * counts;
+    gradient(OF_PICTURE(second, plane, 1), plane, x, y, &gx, &gy);
+    to[index_of(plane, 1, x, y)] = SQRT(gx * gx + gy * gy) * counts;
+    to[index_of(plane, 2, x, y)] = counts;
 }
 
 // Adds a gradient to the bins.
@@ -115,22 +124,23 @@ KERNEL(fill) {
     i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     Between across = place(x, plane.row, grid.row), down = place(y, plane.height, grid.height);
-    f32 counts = lengths[index_of(plane, 2, x, y)];
+    const GLOBAL f32 *means = OF_PICTURE(grids, grid, 3), *length = OF_PICTURE(lengths, plane, 3);
+    f32 counts = length[index_of(plane, 2, x, y)];
     f32 sums[BINS];
     UNROLL
     for (i32 i = 0; i < BINS; i++) sums[i] = 0.0f;
     f32 gx, gy;
-    gradient(first, plane, x, y, &gx, &gy);
-    add(sums, gx, gy, lengths[index_of(plane, 0, x, y)], mean_of(grids, grid, 0, across, down), counts);
-    gradient(second, plane, x, y, &gx, &gy);
-    add(sums, gx, gy, lengths[index_of(plane, 1, x, y)], mean_of(grids, grid, 1, across, down), counts);
+    gradient(OF_PICTURE(first, plane, 1), plane, x, y, &gx, &gy);
+    add(sums, gx, gy, length[index_of(plane, 0, x, y)], mean_of(means, grid, 0, across, down), counts);
+    gradient(OF_PICTURE(second, plane, 1), plane, x, y, &gx, &gy);
+    add(sums, gx, gy, length[index_of(plane, 1, x, y)], mean_of(means, grid, 1, across, down), counts);
     f32 sum = 0.0f;
     UNROLL
     for (i32 i = 0; i < BINS; i++) {
-        bins[index_of(plane, i, x, y)] = sums[i];
+        OF_PICTURE(bins, plane, BINS)[index_of(plane, i, x, y)] = sums[i];
         sum = sum + sums[i];
     }
-    strength[index_of(plane, 0, x, y)] = sum;
+    strength[index_of(plane, GROUP_Z, x, y)] = sum;
 }
 
 // The bins at half the size with what counts there, side by side.
@@ -138,15 +148,17 @@ KERNEL(side_by_side) {
     const Plane plane = args.plane, half_plane = args.half_plane, out = args.out;
     i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= half_plane.row || y >= half_plane.height) return;
-    GLOBAL f32 *pixel = lanes + (u64)y * out.pitch + (u64)x * LANES;
+    GLOBAL f32 *pixel = OF_PICTURE(lanes, out, 1) + (u64)y * out.pitch + (u64)x * LANES;
+    const GLOBAL f32 *halved = OF_PICTURE(halves, half_plane, BINS);
+    const GLOBAL f32 *counts = OF_PICTURE(lengths, plane, 3) + 2 * plane.step;
     UNROLL
-    for (i32 i = 0; i < BINS; i++) pixel[i] = halves[index_of(half_plane, i, x, y)];
+    for (i32 i = 0; i < BINS; i++) pixel[i] = halved[index_of(half_plane, i, x, y)];
     UNROLL
     for (i32 i = BINS; i < COUNTS; i++) pixel[i] = 0.0f;
     i32 left = 2 * x, right = MIN_I(2 * x + 1, plane.row - 1);
     i32 top = 2 * y, bottom = MIN_I(2 * y + 1, plane.height - 1);
-    f32 one = 0.5f * (lengths[index_of(plane, 2, left, top)] + lengths[index_of(plane, 2, left, bottom)]);
-    f32 other = 0.5f * (lengths[index_of(plane, 2, right, top)] + lengths[index_of(plane, 2, right, bottom)]);
+    f32 one = 0.5f * (counts[index_of(plane, 0, left, top)] + counts[index_of(plane, 0, left, bottom)]);
+    f32 other = 0.5f * (counts[index_of(plane, 0, right, top)] + counts[index_of(plane, 0, right, bottom)]);
     pixel[COUNTS] = 0.5f * (one + other);
 }
 

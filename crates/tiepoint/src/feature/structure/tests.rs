@@ -142,10 +142,15 @@ fn a_device_finds_the_bits_of_the_cpu() {
         for gpu in all() {
             let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
             let found = of(&processor);
-            for map in [viewpoint(size, 0.4, 0.9, [0.0; 2], [2.5, -1.0]), viewpoint(size, 0.1, 1.9, [0.0; 2], [0.0; 2])] {
+            for map in [
+                viewpoint(size, 0.4, 0.9, [0.0; 2], [2.5, -1.0]),
+                viewpoint(size, 0.1, 1.9, [0.0; 2], [0.0; 2]),
+            ] {
                 let lanes = |processor: &Processor, level: &Level| {
                     let finder = StructureFinder::new(processor);
-                    finder.resampled((&intensity, &level.own), map.as_ref().unwrap(), Size::new(61, 44)).unwrap()
+                    finder
+                        .resampled((&intensity, &level.own), map.as_ref().unwrap(), Size::new(61, 44))
+                        .unwrap()
                 };
                 let resampled = lanes(&processor, &found[0][0]);
                 assert!(matches!(resampled, Made::Device(_)), "{gpu:?}");

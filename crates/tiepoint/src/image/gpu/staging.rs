@@ -102,12 +102,13 @@ impl<T: Element> Staging<T> {
         Ok(self.to.gpu().upload_beside(&self.host, &self.to, free)?)
     }
 
-    /// Copies an image to the host memory, after waiting for the queue, and sends it as work of the queue.
-    pub(crate) fn fill(&mut self, image: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
-        let (pitch, mut commands) = (self.pitch, Commands::new());
+    /// Copies images to the host memory, after waiting for the queue, and sends them as work of the queue.
+    pub(crate) fn fill(&mut self, images: &[ImageView<'_, T>], cpu: &Cpu) -> Result<()> {
+        let (pitch, step, mut commands) = (self.pitch, self.step, Commands::new());
         #[expect(unsafe_code, reason = "memory that the device reads")]
         // SAFETY: as in `numbers`; what was sent before has been read.
-        spread(image, unsafe { self.host.numbers_mut() }?, pitch, cpu);
+        let to = unsafe { self.host.numbers_mut() }?;
+        to.chunks_exact_mut(step).zip(images).for_each(|(to, image)| spread(*image, to, pitch, cpu));
         commands.upload(&self.host, &self.to)?;
         Ok(self.to.gpu().run(&commands)?)
     }

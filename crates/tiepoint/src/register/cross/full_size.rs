@@ -7,13 +7,11 @@
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::lanes::Lanes;
-use crate::feature::structure::{Channels, Intensity, halved_lanes};
+use crate::feature::structure::{Intensity, StructureFinder};
 use crate::filter::shrink::shrink_as;
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{AnyView, Image, ImageView, Pixel, Rect, Size};
 use crate::{Result, by_pixel};
-use std::sync::Arc;
 
 /// Side of a patch in pixels.
 const SIDE: usize = 192;
@@ -37,10 +35,9 @@ pub(super) fn tied(
     searched: [&Structure; 2],
     b_from_a: &Homography,
     kind: ModelKind,
-    processor: &Processor,
+    finder: &StructureFinder<'_>,
 ) -> Result<Option<Tied>> {
-    let cpu = &processor.cpu;
-    let _stage = cpu.stage("full size");
+    let _stage = finder.processor.cpu.stage("full size");
     let sizes = searched.map(|of| of.full);
     let scale = spread(b_from_a, sizes[0]);
     let grid = usize::from(scale < 1.0);
@@ -55,8 +52,8 @@ pub(super) fn tied(
     }
     while coarsest > WORTH && factor > 0 {
         let b_from_a = found.as_ref().map_or(b_from_a, |(map, _)| map);
-        let Some(level) = Level::of(pictures, searched, b_from_a, (grid, factor), cpu)? else { break };
-        let Some(finer) = level.align(kind, processor)? else { break };
+        let Some(level) = Level::of(pictures, searched, b_from_a, (grid, factor), finder)? else { break };
+        let Some(finer) = level.align(kind, finder.processor)? else { break };
         found = Some(finer);
         factor /= 2;
     }
@@ -87,8 +84,9 @@ impl Level {
         searched: [&Structure; 2],
         b_from_a: &Homography,
         (grid, factor): (usize, usize),
-        cpu: &Cpu,
+        finder: &StructureFinder<'_>,
     ) -> Result<Option<Self>> {
+        let cpu = &finder.processor.cpu;
         let f = factor as f64;
         let own = Homography::new([[f, 0.0, 0.5 * f - 0.5], [0.0, f, 0.5 * f - 0.5], [0.0, 0.0, 1.0]])?;
         let Some(a_from_b) = b_from_a.inverse() else { return Ok(None) };
@@ -101,19 +99,24 @@ impl Level {
         };
         let places: Vec<[f64; 2]> =
             along(size.height).flat_map(|y| along(size.width).map(move |x| [x.floor(), y.floor()])).collect();
-        let patches = cpu.try_map(places.len(), |i| {
-            let at = places[i];
-            let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
-            let mut lanes = Vec::with_capacity(2);
-            for side in 0..2 {
-                let map = full[side].compose(&shift);
-                let Some(seen) = seen(pictures[side].0, searched[side], &map, cpu)? else { return Ok(None) };
-                lanes.push(Lanes::Host(Arc::new(halved_lanes(&Channels::of(&seen, cpu)?, cpu)?)));
-            }
-            Ok(<[_; 2]>::try_from(lanes).ok().map(|lanes| Patch { at, lanes }))
+        let shown = cpu.try_map(places.len(), |i| {
+            let [x, y] = places[i];
+            let shift = Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])?;
+            let seen = |side: usize| seen(pictures[side].0, searched[side], &full[side].compose(&shift), cpu);
+            Ok(seen(0)?.zip(seen(1)?))
         })?;
-        let patches: Vec<Patch> = patches.into_iter().flatten().collect();
-        Ok((!patches.is_empty()).then_some(Self { patches, full, size }))
+        let (mut shown_at, mut intensities) = (vec![], vec![]);
+        for (at, (a, b)) in places.into_iter().zip(shown).filter_map(|(at, both)| Some((at, both?))) {
+            shown_at.push(at);
+            intensities.extend([a, b]);
+        }
+        if shown_at.is_empty() {
+            return Ok(None);
+        }
+        let lanes = finder.halved_lanes(&intensities)?;
+        let lanes = lanes.as_chunks().0.iter().cloned();
+        let patches = shown_at.into_iter().zip(lanes).map(|(at, lanes)| Patch { at, lanes }).collect();
+        Ok(Some(Self { patches, full, size }))
     }
 
     /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.

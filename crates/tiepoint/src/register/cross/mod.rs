@@ -127,11 +127,12 @@ pub(super) fn tie(
     };
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
     let both = [a, b];
-    let Some(found) = found(both, options, processor)? else { return Ok(None) };
+    let finder = StructureFinder::new(processor);
+    let Some(found) = found(both, options, &finder)? else { return Ok(None) };
     let tied = match options.model {
         Some(kind) if !kind.is_epipolar() => {
             let Some(small) = in_full_pixels(&found.aligned, both)? else { return Ok(None) };
-            let full = full_size::tied(pictures, both, &small.0, kind, processor)?;
+            let full = full_size::tied(pictures, both, &small.0, kind, &finder)?;
             by_places(full.unwrap_or(small), both, kind, options, cpu)?
         }
         model => Some(by_corners(&found, both, model, options, processor)?),
@@ -142,7 +143,7 @@ pub(super) fn tie(
 
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
 pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -> Result<Option<Vec<Match>>> {
-    let found = found(pictures, &TieOptions::default(), processor)?;
+    let found = found(pictures, &TieOptions::default(), &StructureFinder::new(processor))?;
     found.map(|found| found.matches(REACH[1], processor)).transpose()
 }
 
@@ -180,8 +181,12 @@ fn moved(k: &Keypoint, map: &Homography) -> Keypoint {
 }
 
 /// The best alignment of two pictures; `None` where their structure agrees no better than by chance.
-fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor) -> Result<Option<Found>> {
-    let (cpu, finder) = (&processor.cpu, StructureFinder::new(processor));
+fn found(
+    pictures: [&Structure; 2],
+    options: &TieOptions,
+    finder: &StructureFinder<'_>,
+) -> Result<Option<Found>> {
+    let cpu = &finder.processor.cpu;
     let intensity = pictures.map(|picture| &picture.intensity);
     let kind = options.model.filter(|kind| !kind.is_epipolar()).unwrap_or(ModelKind::Homography);
     let mut found: [Vec<Level>; 2] = [vec![], vec![]];
@@ -190,11 +195,11 @@ fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor)
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, &finder)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, finder)?);
         let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
         hypotheses.truncate(judged);
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
-        best = best_of(&hypotheses, pictures, kind, &finder)?;
+        best = best_of(&hypotheses, pictures, kind, finder)?;
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
         let is_settled = |(aligned, _): &(Aligned, Frame)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
@@ -212,7 +217,7 @@ fn found(pictures: [&Structure; 2], options: &TieOptions, processor: &Processor)
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
-/// ends with the first that is beyond doubt. 
+/// ends with the first that is beyond doubt.
 fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Own); 2],

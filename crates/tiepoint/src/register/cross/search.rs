@@ -22,8 +22,8 @@ use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.

@@ -8,8 +8,8 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
 use crate::filter::gpu::GpuFilter;
 use crate::geometry::Homography;
-use crate::image::gpu::{GpuStack, Plane};
 use crate::image::Size;
+use crate::image::gpu::{GpuStack, Plane};
 use tiepoint_gpu::{KernelSource, Program};
 
 /// Lanes of a work group that makes pixels, in x and y.

@@ -199,8 +199,9 @@ struct OnCpu<'a> {
 impl Blocks for OnCpu<'_> {
     fn smooth(&mut self, sigma: f64) -> Result<()> {
         let Self { patches, cpu, .. } = *self;
-        let smooth =
-            cpu.try_map(2 * patches.len(), |i| smoothed(&*patches[i / 2].lanes[i % 2].on_host(cpu)?, sigma, cpu))?;
+        let smooth = cpu.try_map(2 * patches.len(), |i| {
+            smoothed(&*patches[i / 2].lanes[i % 2].on_host(cpu)?, sigma, cpu)
+        })?;
         let mut images = smooth.into_iter();
         self.smooth = std::iter::from_fn(|| Some([images.next()?, images.next()?])).collect();
         Ok(())

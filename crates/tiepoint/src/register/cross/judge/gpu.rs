@@ -58,7 +58,12 @@ impl GpuCells {
     }
 
     /// The cells by every `n`th of the displacements. B begins at the start of `b`, and has the size of A.
-    pub(in super::super) fn compare(&self, a: &GpuImage<f32>, b: &Buffer<f32>, n: usize) -> Result<Vec<Cell>> {
+    pub(in super::super) fn compare(
+        &self,
+        a: &GpuImage<f32>,
+        b: &Buffer<f32>,
+        n: usize,
+    ) -> Result<Vec<Cell>> {
         if self.of.is_empty() {
             return Ok(vec![]);
         }
