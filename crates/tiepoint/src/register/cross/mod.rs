@@ -69,6 +69,8 @@ pub(super) type Picture<'a> = (AnyView<'a>, Option<ImageView<'a, u8>>);
 #[derive(Debug)]
 pub(crate) struct Structure {
     intensity: Intensity,
+    /// Whether every pixel counts.
+    counts_whole: bool,
     /// The size of the picture itself.
     full: Size,
 }
@@ -80,11 +82,16 @@ impl Structure {
         if full.width.min(full.height) < LEAST_SIDE {
             return Ok(None);
         }
-        Ok(Some(Self { intensity: Intensity::of(image, mask, searched(full), cpu)?, full }))
+        let intensity = Intensity::of(image, mask, searched(full), cpu)?;
+        let counts_whole = intensity.counts.data().iter().all(|counts| *counts == 1.0);
+        Ok(Some(Self { intensity, counts_whole, full }))
     }
 
     /// Which pixels of an image of `size` count, by the nearest of the pixels that are searched.
     fn counts(&self, small_from_image: &Homography, size: Size) -> Image<f32> {
+        if self.counts_whole {
+            return Image::filled(size, 1, 1.0);
+        }
         let Size { width, height } = self.size();
         let at = |v: f64, n: usize| v.round_ties_even().clamp(0.0, (n - 1) as f64) as usize;
         Image::from_fn(size, |x, y| {
