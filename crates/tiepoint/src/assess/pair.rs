@@ -16,7 +16,9 @@
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
 //! Pictures that were tied by their structure have no first search, and places no scale or turn: instead of the first
-//! matches the share of places that agree is used.
+//! matches the share of places that agree is used. All places are where the map was fitted, so that hardly tells a wrong
+//! map; what does is whether other maps fit as well: how many places of the search agree on another one, and whether
+//! the structure repeats itself.
 
 use super::deviations::{Deviation, Deviations};
 use super::reach::amplification;
@@ -28,7 +30,7 @@ use crate::geometry::{Correspondence, Homography, Model, ModelKind};
 use crate::image::Size;
 use crate::matching::Match;
 use crate::numeric::{length, median, sin_cos};
-use crate::register::{TieOptions, TiePoints};
+use crate::register::{Alternatives, TieOptions, TiePoints};
 use serde::Serialize;
 
 /// Rejected first matches count against the model if they are off by more than this many thresholds, which right
@@ -75,12 +77,34 @@ const SPREAD: [f64; 2] = [0.6, 0.3];
 const REACH: [f64; 2] = [1.0, 2.0];
 /// The share of places that agree, tied by structure or given; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
+/// The places that agree on another map, as a share of those that agree on this one.
+const RIVAL: [f64; 2] = [0.6, 1.0];
+/// The correlation of structure with itself displaced.
+const REPEATS: [f64; 2] = [0.6, 0.9];
 
 /// What to do about right matches that a map cannot follow.
 const DEPTH: &str = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                      fundamental`, then `tiepoint rectify A B`";
 /// What to do about inliers that are there by chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
+
+/// What to do where another map may be right.
+const LOOK: &str = "Do both pictures show the same place? Look at one laid on the other (`tiepoint register --overlay`), \
+                    or crop them to what occurs once";
+
+fn other_maps(Alternatives { places, repeats, repeats_px }: Alternatives, reasons: &mut Vec<Reason>) {
+    let share = places[1] as f64 / places[0].max(1) as f64;
+    let text = format!("{} places of the search agree on this map, {} on another", places[0], places[1]);
+    reasons.push(Reason::share_above("rival", share, RIVAL, text, LOOK));
+    reasons.push(Reason {
+        measure: "repeats",
+        value: repeats,
+        expected: format!("below {}", REPEATS[0]),
+        verdict: Verdict::above(repeats, REPEATS),
+        text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
+        next: Some(LOOK.into()),
+    });
+}
 
 /// One of nine parts of A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -135,6 +159,8 @@ pub struct PairEvidence {
     /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is
     /// none, and where inliers lie in too few parts to tell.
     pub reach_px: Option<f64>,
+    /// What speaks for other maps; none where pictures were not tied by their structure.
+    pub alternatives: Option<Alternatives>,
     /// A match below this distance is an inlier.
     #[serde(skip)]
     pub threshold_px: f64,
@@ -223,6 +249,7 @@ impl PairEvidence {
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
             reach_px: common.zip(amplified).map(|(common, by)| common.rms_px * by),
+            alternatives: tie.alternatives,
             threshold_px: threshold,
             cells,
             shared: shown.into_iter().filter(|shown| *shown).count(),
@@ -248,6 +275,9 @@ impl PairEvidence {
                 _ => "Try a model with more freedom (`--model affine` or `homography`)",
             };
             reasons.push(Reason::share_below("places", share, PLACES, text, next));
+        }
+        if let Some(alternatives) = self.alternatives {
+            other_maps(alternatives, &mut reasons);
         }
         if let Some(expected) = self.by_chance {
             let share = expected / inliers;

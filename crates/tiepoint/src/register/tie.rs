@@ -9,6 +9,7 @@ use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions}
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::{AboveTo, options};
 use crate::{Error, ErrorKind, Result};
+use serde::Serialize;
 
 options! {
     /// How to find tie points.
@@ -66,13 +67,35 @@ pub struct TiePoints {
     /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
     /// their structure or matches were given. Where A has very many features, it took a part of them ([`tie_points`]).
     pub first: Vec<Match>,
+    /// What speaks for other maps; where pictures were tied by their structure.
+    pub alternatives: Option<Alternatives>,
+}
+
+/// What speaks for other maps than the one by which pictures were tied by their structure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Alternatives {
+    /// How many places of the search agree on this map, and on the best that leads elsewhere.
+    pub places: [usize; 2],
+    /// How much the structure resembles itself at the displacement where it does most: the correlation, of the picture
+    /// of which it is less.
+    pub repeats: f64,
+    /// The length of this displacement, in pixels of A.
+    pub repeats_px: f64,
 }
 
 impl TiePoints {
     /// Matches that no model verifies: all are inliers.
     pub(crate) fn without_model(matches: Vec<Match>) -> Self {
         let inliers = (0..matches.len()).collect();
-        Self { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0, first: vec![] }
+        Self {
+            matches,
+            b_from_a: None,
+            inliers,
+            rms_px: 0.0,
+            iterations: 0,
+            first: vec![],
+            alternatives: None,
+        }
     }
 }
 
@@ -263,7 +286,15 @@ impl Tied {
     /// The result, with the matches of the first search.
     fn with_first(self, first: Vec<Match>) -> TiePoints {
         let Estimate { b_from_a, inliers, rms_px, iterations } = self.found;
-        TiePoints { matches: self.matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations, first }
+        TiePoints {
+            matches: self.matches,
+            b_from_a: Some(b_from_a),
+            inliers,
+            rms_px,
+            iterations,
+            first,
+            alternatives: None,
+        }
     }
 }
 

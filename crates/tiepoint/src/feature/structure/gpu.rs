@@ -179,6 +179,7 @@ pub(crate) struct GpuStructure {
     tensor: Blur,
     rings: [Blur; 3],
     halve: Blur,
+    halve_lanes: Blur,
     warp: GpuWarp<f32>,
 }
 
@@ -208,7 +209,9 @@ impl GpuStructure {
         gpu.require_f64()?;
         let sigmas = [&SIGMAS[..], &[means::SIGMA], &corners::SIGMAS, &polar::SIGMAS].concat();
         let warp = warping::<f32, Homography>(Interpolation::Bilinear, 1);
-        let mut sources = vec![source(), shrink_source(), halving::<f32>(1, Scaling::HalveMean), warp];
+        let halvings = [1, LANES].map(|channels| halving::<f32>(channels, Scaling::HalveMean));
+        let mut sources = vec![source(), shrink_source(), warp];
+        sources.extend(halvings);
         sources.extend(sigmas.iter().map(|&sigma| Blur::gauss_source(gpu, &GaussOptions::sigma(sigma), 1)));
         compile(gpu, cpu, sources)?;
         let blur = |sigma: f64| Blur::gauss(gpu, &GaussOptions::sigma(sigma), 1);
@@ -222,6 +225,7 @@ impl GpuStructure {
             tensor: blur(tensor)?,
             rings: [blur(a)?, blur(b)?, blur(c)?],
             halve: Blur::resample(gpu, Scaling::HalveMean, 1)?,
+            halve_lanes: Blur::resample(gpu, Scaling::HalveMean, LANES)?,
             warp: GpuWarp::new(gpu, Interpolation::Bilinear, 1)?,
         })
     }
@@ -485,6 +489,19 @@ impl GpuStructure {
         };
         self.gpu.run(&commands)?;
         Ok(images)
+    }
+
+    /// Channels at half their size.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(super) fn halved(&self, lanes: &GpuImage<f32>) -> Result<GpuImage<f32>> {
+        let mut commands = Commands::new();
+        let from = GpuStack::of(lanes, &mut commands)?;
+        let to = GpuStack::new(&self.gpu, self.halve_lanes.output_size(lanes.size()), LANES, 1)?;
+        self.halve_lanes.record_batch(&mut commands, &from, &to)?;
+        self.gpu.run(&commands)?;
+        Ok(GpuImage::clone(&to))
     }
 
     /// [`turned`](super::turned) of features in the device's memory. The host does not wait for the result.

@@ -36,6 +36,7 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
+use crate::filter::resample::{Scaling, resample};
 use crate::geometry::Homography;
 use crate::image::gpu::GpuStack;
 use crate::image::{Image, Size};
@@ -179,6 +180,18 @@ impl<'p> StructureFinder<'p> {
             },
             |cpu| lanes_of(&laid(cpu)?, cpu),
         )
+    }
+
+    /// Channels at half their size.
+    ///
+    /// # Errors
+    /// As [`levels`](Self::levels).
+    pub(crate) fn halved(&self, lanes: &Lanes) -> Result<Image<f32>> {
+        let cpu = &self.processor.cpu;
+        match lanes {
+            Lanes::Host(image) => resample(image.view(), Scaling::HalveMean, cpu),
+            Lanes::Device(image) => self.on(image.gpu())?.halved(image)?.download_by(cpu),
+        }
     }
 
     /// The channels, at half their size, of pictures of one size.

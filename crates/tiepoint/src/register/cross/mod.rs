@@ -10,16 +10,20 @@
 //!    Larger pictures than are searched are then aligned at full size (`full_size`).
 //! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
 //!    displaced. This is counted over the whole picture, not over the matches that led to the map.
+//!
+//! Whether another map fits as well is told beside it ([`Alternatives`]): how many places agree on the best hypothesis that
+//! leads elsewhere, and whether the structure repeats itself (`repeats`).
 
 pub(crate) mod align;
 mod full_size;
 pub(crate) mod judge;
+mod repeats;
 mod search;
 #[cfg(test)]
 mod tests;
 
-use super::TiePoints;
 use super::tie::TieOptions;
+use super::{Alternatives, TiePoints};
 use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Intensity, Level, Own, StructureFinder, described};
 use crate::feature::{Descriptors, Features, Keypoint};
@@ -31,6 +35,7 @@ use crate::matching::{Guide, Match, MatchOptions, match_features};
 use crate::numeric::length;
 use crate::{Error, Result};
 use align::{Aligned, Frame, Place};
+use repeats::Repetition;
 use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
@@ -136,6 +141,7 @@ pub(super) fn tie(
     let both = [a, b];
     let finder = StructureFinder::new(processor);
     let Some(found) = found(both, options, &finder)? else { return Ok(None) };
+    let alternatives = found.alternatives(a, &finder)?;
     let tied = match options.model {
         Some(kind) if !kind.is_epipolar() => {
             let Some(small) = in_full_pixels(&found.aligned, both)? else { return Ok(None) };
@@ -145,7 +151,10 @@ pub(super) fn tie(
         model => Some(by_corners(&found, both, model, options, processor)?),
     };
     let beyond_doubt = found.aligned.agreement.is_beyond_doubt();
-    Ok(tied.map(|(features, tie)| StructureTie { features, tie, beyond_doubt }))
+    Ok(tied.map(|(features, tie)| {
+        let tie = TiePoints { alternatives: Some(alternatives), ..tie };
+        StructureTie { features, tie, beyond_doubt }
+    }))
 }
 
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
@@ -158,11 +167,26 @@ pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -
 struct Found {
     frame: Frame,
     aligned: Aligned,
+    /// The numbers of places that agree on the hypothesis which led to this, and on the best that leads elsewhere.
+    places: [usize; 2],
     /// Their corners, in pixels at the sizes at which they are searched.
     corners: [Vec<Keypoint>; 2],
 }
 
 impl Found {
+    /// What speaks for other maps. `a` is the first picture.
+    fn alternatives(&self, a: &Structure, finder: &StructureFinder<'_>) -> Result<Alternatives> {
+        let of = |lanes| Repetition::of(&finder.halved(lanes)?, &finder.processor.cpu);
+        let [one, other] = self.frame.whole.lanes.each_ref().map(of);
+        // Where one of them does not repeat itself, the map is determined.
+        let (one, other) = (one?, other?);
+        let least = if one.correlation < other.correlation { one } else { other };
+        let pixel =
+            a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
+        let Repetition { correlation, px } = least;
+        Ok(Alternatives { places: self.places, repeats: correlation, repeats_px: px * pixel })
+    }
+
     /// Corners that are each other's most alike by their descriptors, among those within `radius` of where the map
     /// says. They are described on the common grid, where the pictures are neither turned nor scaled against each
     /// other.
@@ -197,16 +221,21 @@ fn found(
     let intensity = pictures.map(|picture| &picture.intensity);
     let kind = options.model.filter(|kind| !kind.is_epipolar()).unwrap_or(ModelKind::Homography);
     let mut found: [Vec<Level>; 2] = [vec![], vec![]];
-    let (mut voted, mut best) = (Vec::new(), None);
+    let (mut voted, mut best, mut places) = (Vec::new(), None, [0; 2]);
+    let middle = [0.5 * intensity[0].size().width as f64, 0.5 * intensity[0].size().height as f64];
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
         voted.extend(search::votes([&found[0], &found[1]], seen, finder)?);
-        let mut hypotheses = search::hypotheses(&mut voted, cpu)?;
-        hypotheses.truncate(judged);
+        let hypotheses = search::hypotheses(&mut voted, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
-        best = best_of(&hypotheses, pictures, kind, finder)?;
+        best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
+        if let Some((aligned, _)) = &best {
+            let (like, others): (Vec<&Hypothesis>, Vec<&Hypothesis>) =
+                hypotheses.iter().partition(|of| of.is_like(&aligned.b_from_a, middle));
+            places = [like, others].map(|of| of.iter().map(|of| of.cells).max().unwrap_or(0));
+        }
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
         let is_settled = |(aligned, _): &(Aligned, Frame)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
@@ -220,7 +249,7 @@ fn found(
     let Some((aligned, frame)) = best else { return Ok(None) };
     let corners =
         found.map(|levels| levels.into_iter().next().map_or(vec![], |level| level.features.keypoints));
-    Ok(Some(Found { frame, aligned, corners }))
+    Ok(Some(Found { frame, aligned, places, corners }))
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
@@ -291,7 +320,15 @@ fn by_corners(
             if (off as f64) < LEAST_OFF * inliers.len() as f64 {
                 return Err(Error::Degenerate { model: kind.noun(), reason: ON_A_PLANE });
             }
-            TiePoints { matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations, first: vec![] }
+            TiePoints {
+                matches,
+                b_from_a: Some(b_from_a),
+                inliers,
+                rms_px,
+                iterations,
+                first: vec![],
+                alternatives: None,
+            }
         }
     };
     Ok((features, tie))
@@ -362,6 +399,14 @@ fn by_places(
         (0..pairs.len()).filter(|i| distances[*i] <= options.robust.threshold_px).collect();
     let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
-    let tie = TiePoints { matches, b_from_a: Some(model), inliers, rms_px, iterations: 0, first: vec![] };
+    let tie = TiePoints {
+        matches,
+        b_from_a: Some(model),
+        inliers,
+        rms_px,
+        iterations: 0,
+        first: vec![],
+        alternatives: None,
+    };
     Ok(Some((features, tie)))
 }

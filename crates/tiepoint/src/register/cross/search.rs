@@ -17,6 +17,7 @@ use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::structure::{Level, StructureFinder, TURNS, turned};
+use crate::geometry::Homography;
 use crate::image::Size;
 use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features};
 use crate::numeric::length;
@@ -45,7 +46,22 @@ impl Hypothesis {
     pub(super) fn scale(&self) -> f64 {
         length(self.turn)
     }
+
+    /// Whether it takes this place in A about as a map does: to within [`SAME_PLACE`], at about the same turn and scale.
+    pub(super) fn is_like(&self, map: &Homography, at: [f64; 2]) -> bool {
+        let beside = map.apply(at).zip(map.apply([at[0] + 1.0, at[1]]));
+        beside.is_some_and(|(place, next)| {
+            let [c, s] = over(self.turn, minus(next, place));
+            squared(minus(self.apply(at), place)) < SAME_PLACE * SAME_PLACE
+                && squared([c - 1.0, s]) < SAME_TURN * SAME_TURN
+        })
+    }
 }
+
+/// How far apart maps take a place, in pixels, and the ratio of their turns and scales as complex numbers from 1, before
+/// they count as different.
+const SAME_PLACE: f64 = 20.0;
+const SAME_TURN: f64 = 0.4;
 
 /// Side of a cell of shifts, as a share of the diagonal of B, and its least value in pixels.
 const CELL: [f64; 2] = [0.04, 20.0];

@@ -1,7 +1,9 @@
 use super::*;
+use crate::assess::{PairEvidence, Verdict};
 use crate::device::{SimdLevel, tests::every_cpu};
 use crate::error::ErrorKind;
 use crate::evaluate::corner_error;
+use crate::numeric::Random;
 use crate::options::Named;
 use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
@@ -41,6 +43,9 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
             assert_eq!(model.kind(), kind);
             assert!(2 * found.tie.inliers.len() > found.tie.matches.len(), "{sensor}");
             assert_eq!(found.features.each_ref().map(Features::len), [found.tie.matches.len(); 2]);
+            let Alternatives { places, repeats, .. } = found.tie.alternatives.unwrap();
+            assert!(places[0] > 2 * places[1] && repeats < 0.5, "{sensor}: {places:?}, {repeats}");
+            assert_eq!(verdict(&found), Verdict::Good, "{sensor}");
         }
         assert!(
             tied(&one.reference, &seen, ModelKind::Rigid, &cpu).is_none(),
@@ -48,6 +53,31 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
         );
         assert_eq!(tied(&another.reference, &seen, ModelKind::Homography, &cpu), None, "{sensor}");
     }
+}
+
+fn verdict(StructureTie { features, tie, .. }: &StructureTie) -> Verdict {
+    let (keypoints, sizes) =
+        (features.each_ref().map(|of| of.keypoints.as_slice()), features.each_ref().map(|of| of.image));
+    PairEvidence::of(keypoints, sizes, tie, &TieOptions::default()).unwrap().assess().verdict
+}
+
+/// Panels in rows, 64 × 48 pixels each: a map that is off by some of them agrees everywhere.
+#[test]
+fn a_map_of_what_repeats_itself_is_called_poor() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let panel = scene(5).reference;
+    let mut random = Random::new(3);
+    let mut seen = |by: [usize; 2]| {
+        Image::from_fn(SIZE, |x, y| {
+            let panel = f64::from(panel.row((y + by[1]) % 48)[(x + by[0]) % 64]);
+            (panel + 3.0 * random.normal()).clamp(0.0, 255.0) as u8
+        })
+    };
+    let found = tied(&seen([0, 0]), &seen([150, 97]), ModelKind::Homography, &cpu).unwrap();
+    let Alternatives { repeats, repeats_px, .. } = found.tie.alternatives.unwrap();
+    let periods = (repeats_px / 16.0 - (repeats_px / 16.0).round()).abs();
+    assert!(repeats > 0.9 && repeats_px >= 48.0 && periods < 0.1, "{repeats} at {repeats_px} px");
+    assert_eq!(verdict(&found), Verdict::Poor);
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Whether the structure of a picture repeats itself, such as that of panels in rows: then a map that is off by a period
+//! agrees as well as the right one, and nothing that is measured at the map tells which it is.
+//!
+//! The channels at a quarter of the size, less their means, are correlated with themselves at every displacement of up to
+//! half of the picture (autocorrelation), over a sample of the pixels with the most structure.
+
+use crate::Result;
+use crate::device::{Cpu, dispatch};
+use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, pixels};
+use crate::image::Image;
+use crate::numeric::length;
+use fearless_simd::Simd;
+
+/// Pixels of the picture in one of these.
+const PIXEL: f64 = 4.0;
+/// The shortest displacement, in these pixels: nearer by, what is wide resembles itself.
+const NEAREST: f64 = 6.0;
+/// The pixels that are compared.
+const SAMPLE: usize = 600;
+/// Of the pixels with structure one in this many, those with the most, are sampled from.
+const STRONGEST: usize = 4;
+
+/// The displacement at which a picture resembles itself most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Repetition {
+    /// The correlation there.
+    pub(super) correlation: f64,
+    /// Its length in pixels of the picture.
+    pub(super) px: f64,
+}
+
+impl Repetition {
+    /// That of a picture with these channels at a quarter of its size.
+    pub(super) fn of(lanes: &Image<f32>, cpu: &Cpu) -> Result<Self> {
+        let size = lanes.size();
+        let counts = |pixel: &Lane| pixel[COUNTS] > 0.999;
+        let all = || pixels(lanes.data()).iter().filter(|pixel| counts(pixel));
+        let n = all().count() as f32;
+        let mean: Lane = std::array::from_fn(|i| all().map(|pixel| pixel[i]).sum::<f32>() / n.max(1.0));
+        let less_mean = |pixel: &Lane| -> Lane {
+            if counts(pixel) {
+                std::array::from_fn(|i| if i < BINS { pixel[i] - mean[i] } else { 0.0 })
+            } else {
+                [0.0; LANES]
+            }
+        };
+        let channels = Channels {
+            values: pixels(lanes.data()).iter().map(less_mean).collect(),
+            squares: vec![],
+            width: size.width as i32,
+            height: size.height as i32,
+            sample: vec![],
+        };
+        let squares: Vec<f32> = channels.values.iter().map(|v| v.iter().map(|v| v * v).sum()).collect();
+        let mut strongest: Vec<usize> = (0..squares.len()).filter(|i| squares[*i] > 0.0).collect();
+        strongest.sort_by(|a, b| squares[*b].total_cmp(&squares[*a]));
+        strongest.truncate(strongest.len() / STRONGEST);
+        strongest.sort_unstable();
+        let step = strongest.len().div_ceil(SAMPLE).max(1);
+        let sample = strongest.into_iter().step_by(step);
+        let sample = sample.map(|i| [(i % size.width) as i32, (i / size.width) as i32]).collect();
+        let channels = Channels { squares, sample, ..channels };
+        let half = [size.width as i32 / 2, size.height as i32 / 2];
+        let rows = cpu.try_map(half[1] as usize + 1, |dy| {
+            let along = (-half[0]..=half[0]).map(|dx| [dx, dy as i32]);
+            // The opposite displacement is the same.
+            let far = |by: &[i32; 2]| length(by.map(f64::from)) >= NEAREST && (by[1] > 0 || by[0] > 0);
+            let found = along.filter(far).filter_map(|by| {
+                let correlation = dispatch!(cpu.level(), simd => channels.correlation(simd, by))?;
+                Some(Self { correlation: f64::from(correlation), px: PIXEL * length(by.map(f64::from)) })
+            });
+            Ok(found.max_by(|a, b| a.correlation.total_cmp(&b.correlation)))
+        })?;
+        let best = rows.into_iter().flatten().max_by(|a, b| a.correlation.total_cmp(&b.correlation));
+        Ok(best.unwrap_or_default())
+    }
+}
+
+/// Channels less their means, 0 where pixels do not count.
+struct Channels {
+    values: Vec<Lane>,
+    /// The square of the length of each.
+    squares: Vec<f32>,
+    width: i32,
+    height: i32,
+    /// Places of pixels.
+    sample: Vec<[i32; 2]>,
+}
+
+impl Channels {
+    /// With themselves displaced by `by`; `None` where less than half of the sample has a counterpart.
+    #[inline(always)]
+    fn correlation<S: Simd>(&self, _: S, by: [i32; 2]) -> Option<f32> {
+        let (mut products, mut squares, mut counted) = ([0.0_f32; LANES], [0.0_f32; 2], 0);
+        for [x, y] in &self.sample {
+            let (u, v) = (x + by[0], y + by[1]);
+            if u < 0 || u >= self.width || v >= self.height {
+                continue;
+            }
+            let [p, q] = [(y * self.width + x) as usize, (v * self.width + u) as usize];
+            let (a, b) = (&self.values[p], &self.values[q]);
+            (0..LANES).for_each(|i| products[i] += a[i] * b[i]);
+            squares = [squares[0] + self.squares[p], squares[1] + self.squares[q]];
+            counted += 1;
+        }
+        let product: f32 = products.iter().sum();
+        (2 * counted >= self.sample.len().max(1))
+            .then(|| product / (squares[0] * squares[1]).sqrt().max(1e-9))
+    }
+}
