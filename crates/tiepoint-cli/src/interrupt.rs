@@ -6,6 +6,8 @@ use signal_hook::{flag, low_level};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 use tiepoint::device::Cancel;
 use tiepoint::device::gpu::stop_background;
 
@@ -34,6 +36,25 @@ pub(crate) fn cancel() -> Cancel {
         caught
     });
     Cancel::from(caught.any.clone())
+}
+
+/// How often [`end_stalled`] looks for a signal, and how long the work then has to end by itself.
+const LOOK: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// From now on a signal ends the process after a second in any case: for a process that reads a pipe, because a read that
+/// waits for data does not see a [`Cancel`].
+pub(crate) fn end_stalled() {
+    let any = cancel();
+    let ends = move || {
+        while any.check().is_ok() {
+            thread::sleep(LOOK);
+        }
+        thread::sleep(GRACE);
+        pass_on();
+    };
+    // Without the thread a second signal ends the process.
+    let _ = thread::Builder::new().name("signals".into()).spawn(ends);
 }
 
 /// Ends the process at once if a GPU is still being opened or kernels are compiled in the background after its work: the

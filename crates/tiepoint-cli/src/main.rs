@@ -25,6 +25,9 @@ fn main() -> ExitCode {
             told.iter().for_each(|told| output::print_error(&format!("tiepoint: {told}")));
             let words = arguments::streams::named(words);
             output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
+            if words.iter().any(|word| arguments::streams::is_pipe(word)) {
+                interrupt::end_stalled();
+            }
             match arguments::Arguments::try_parse_from(&words) {
                 Ok(arguments) => commands::run(&arguments),
                 Err(error) if error.kind() == clap::error::ErrorKind::InvalidUtf8 => Err(no_text(&words)),

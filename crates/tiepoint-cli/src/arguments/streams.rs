@@ -7,7 +7,8 @@ const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
 
 /// Flags whose file is read; that of every other flag is written.
-const READ: [&str; 5] = ["--mask", "--mask-b", "--mask-right", "--calibration", "--truth"];
+const READ: [&str; 7] =
+    ["--mask", "--mask-b", "--mask-right", "--calibration", "--truth", "--truth-right", "--matches"];
 
 /// The flag that handles `-` itself.
 const LIST: &str = "--list";
@@ -42,6 +43,23 @@ pub(crate) fn written(path: PathBuf) -> PathBuf {
     if path == Path::new(STDIN) { STDOUT.into() } else { path }
 }
 
+/// Whether a word names stdin or another pipe, which may bring nothing for long.
+pub(crate) fn is_pipe(word: &OsStr) -> bool {
+    let name = word.to_str().map_or("", |word| word.split_once('=').map_or(word, |(_, value)| value));
+    name == "-" || name == STDIN || is_fifo(name)
+}
+
+#[cfg(unix)]
+fn is_fifo(name: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(name).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_: &str) -> bool {
+    false
+}
+
 /// Whether a word names stdout.
 pub(crate) fn is_stdout(word: &OsStr) -> bool {
     word.to_str().is_some_and(|word| word == STDOUT || word.ends_with(&format!("={STDOUT}")))
@@ -63,6 +81,7 @@ mod tests {
             ("detect --output=- --mask=- a.png", "detect --output=/dev/stdout --mask=/dev/stdin a.png"),
             ("detect --list - -o x/", "detect --list - -o x/"),
             ("detect --list=- -- -", "detect --list=- -- /dev/stdin"),
+            ("match a.png b.png --matches -", "match a.png b.png --matches /dev/stdin"),
             ("stereo a-b.png -c", "stereo a-b.png -c"),
         ] {
             let words = named(given.split(' ').map(OsString::from));

@@ -207,7 +207,13 @@ impl Scores {
         section
             .tile("correct within 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
             .tile("corner error", format!("{:.3} px", self.corner_error))
-            .tile("localisation error (RMS)", format!("{:.3} px", self.position.rms))
+            .tile(
+                "localisation error (RMS)",
+                match self.position.count {
+                    0 => "–".into(),
+                    _ => format!("{:.3} px", self.position.rms),
+                },
+            )
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -218,11 +224,17 @@ impl Scores {
             format!("repeatability      {} % at 1, 2, 3 px", percent(&repeated)),
             format!("  with like scale  {} % at 3 px", percent(&[self.scale_repeatability.share])),
             format!("matching accuracy  {} % at 1 to 10 px", percent(&self.matching_accuracy)),
-            format!(
-                "position           {:.3} px rms, {:.3} median, bias ({:.3}, {:.3})",
-                p.rms, p.median, p.bias[0], p.bias[1]
-            ),
-            format!("angle              {:.2}° median", self.angle.median.to_degrees()),
+            match p.count {
+                0 => "position           no match within 3 px".into(),
+                _ => format!(
+                    "position           {:.3} px rms, {:.3} median, bias ({:.3}, {:.3})",
+                    p.rms, p.median, p.bias[0], p.bias[1]
+                ),
+            },
+            match self.angle.count {
+                0 => "angle              no match within 3 px".into(),
+                _ => format!("angle              {:.2}° median", self.angle.median.to_degrees()),
+            },
             format!("corner error       {:.3} px", self.corner_error),
         ]
     }
@@ -233,9 +245,9 @@ impl Scores {
             "scale_repeatability": self.scale_repeatability.share,
             "matching_accuracy": self.matching_accuracy,
             "corner_error": self.corner_error,
-            "position_bias": self.position.bias,
-            "position_rms": self.position.rms,
-            "angle_median": self.angle.median,
+            "position_bias": (self.position.count > 0).then_some(self.position.bias),
+            "position_rms": (self.position.count > 0).then_some(self.position.rms),
+            "angle_median": (self.angle.count > 0).then_some(self.angle.median),
         })
     }
 }

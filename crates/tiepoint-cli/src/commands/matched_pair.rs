@@ -72,6 +72,15 @@ impl FoundPair {
         context: &Context,
     ) -> Outcome<Self> {
         let sizes = pictures.each_ref().map(|picture| picture.grey().size());
+        for ((found_in, size), path) in given.sizes.iter().zip(&sizes).zip(paths) {
+            if let Some(found_in) = found_in.filter(|found_in| found_in != size) {
+                return Err(Failure::work(format!(
+                    "--matches were found in a picture of {found_in}, and {} has {size}: match the pictures themselves, or \
+                     register those that were matched",
+                    path.display()
+                )));
+            }
+        }
         let is_inside = |[x, y]: [f32; 2], side: usize| {
             let within = |v: f32, length: usize| (-BEYOND..length as f32 + BEYOND).contains(&v);
             within(x, sizes[side].width) && within(y, sizes[side].height)
@@ -186,9 +195,16 @@ impl<'a> PairSearch<'a> {
         clock: &Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let Error::NoModel { error, mut compared, advice } = error else { return Err(error.into()) };
+        let Error::NoModel { error, mut compared, mut advice } = error else { return Err(error.into()) };
         if let (Some(file), Matched::Given(matches)) = (&self.matching.given, &found.matched) {
             compared = format!("{} matches in {}", counted(matches.len()), file.display());
+        }
+        if let Some((path, nothing)) = paths
+            .iter()
+            .zip(&found.pictures)
+            .find_map(|(path, picture)| Some((path, picture.shows_nothing()?)))
+        {
+            advice = format!("{} shows nothing: {nothing}", path.display());
         }
         let Some(path) = &page.report else {
             return Err(Failure::Work(format!(
@@ -266,9 +282,13 @@ impl<'a> PairSearch<'a> {
             let turned = pictures.iter().zip(paths).find(|(picture, _)| picture.stored);
             if let Some((_, path)) = turned.filter(|_| limits.orient && of_stored != self.stored) {
                 return Err(Failure::work(format!(
-                    "{}: its file does not hold it upright, and one of the two files of matches is of its stored pixels, the other \
-                     of the upright picture; --no-orient leaves the picture as it is stored in both",
-                    path.display()
+                    "{}: its file does not hold it upright, and its matches are {}; --no-orient leaves the picture as it is \
+                     stored, for the search of matches and here",
+                    path.display(),
+                    match of_stored {
+                        true => "those of its stored pixels, while the result is to be upright",
+                        false => "those of the upright picture, while the result is of its stored pixels",
+                    }
                 )));
             }
             return FoundPair::given(pictures, paths, given, context);

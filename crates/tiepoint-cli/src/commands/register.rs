@@ -24,6 +24,14 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     context.progress.say("warping");
     let laid = clock.time(Part::Compute, || Laid::new(&pair, arguments, context))?;
     context.print_notes();
+    if let Some(finer) = fineness(&pair).filter(|finer| *finer >= FINER) {
+        context.note(&format!(
+            "{} is {finer:.1} times as fine as {}: the result shows some of its pixels and no means, so that fine detail becomes \
+             noise; shrink it before, for instance by gdalwarp -r average",
+            arguments.moving.display(),
+            arguments.reference.display()
+        ));
+    }
     let is_shown = arguments.overlay.is_some() || arguments.pair.report.wanted();
     let shown = is_shown.then(|| clock.time(Part::Compute, || laid.shown())).transpose()?;
     clock.time(Part::Write, || laid.write(arguments, &pair, shown.as_ref(), context))?;
@@ -37,6 +45,17 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, (&laid, shown.as_ref()), &described, &before)
     })
+}
+
+/// From how many pixels of MOVING in a pixel of REFERENCE, along an axis, on the result is noisier than need be.
+const FINER: f64 = 2.0;
+
+/// The pixels of MOVING along an axis in a pixel of REFERENCE, in the middle of MOVING.
+fn fineness(pair: &MatchedPair) -> Option<f64> {
+    let map = pair.tie.b_from_a?.homography()?;
+    let Size { width, height } = pair.pictures[0].seen().size();
+    let [a, b, c, d] = map.derivative([0.5 * width as f64, 0.5 * height as f64]);
+    Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite())
 }
 
 fn describe(
@@ -149,15 +168,12 @@ impl Laid {
     fn write_warped(&self, path: &Path, arguments: &RegisterArguments, context: &Context) -> Outcome {
         let reference = arguments.reference.as_path();
         let (shown, named) = (path.display(), reference.display());
-        let place = image::read_georeference(reference)?;
-        let is_union = self.reference.is_some();
+        let place = image::read_georeference(reference)?.map(|place| place.shifted(self.at));
         let is_tiff = OutputFormat::of(path)? == OutputFormat::Tiff;
         let has_transform = place.as_ref().is_some_and(|place| place.transform().is_some());
         let beside = has_transform && path.extension().is_some();
-        let holds = !is_union && (is_tiff || beside);
-        if place.is_some() && is_union {
-            context.note(&format!("{shown} has no place on the map: --canvas union leaves that of {named}"));
-        } else if place.is_some() && !is_tiff {
+        let holds = is_tiff || beside;
+        if place.is_some() && !is_tiff {
             let world =
                 if beside { "; a world file beside it does, without the coordinate system" } else { "" };
             context

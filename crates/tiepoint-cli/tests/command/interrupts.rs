@@ -93,6 +93,24 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
 }
 
 #[test]
+fn a_signal_ends_a_command_that_waits_for_a_pipe() {
+    let folder = Folder::new("stalled");
+    folder.texture("a.png", SIZE, 1);
+    for (line, name, number) in [("detect -", "-INT", 2), ("match a.png a.png --matches -", "-TERM", 15)] {
+        let mut child = folder.tiepoint(line).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // Until it reads.
+        std::thread::sleep(Duration::from_millis(300));
+        let sent = Instant::now();
+        signal(&child, name);
+        // `wait` would close the pipe.
+        let stdin = child.stdin.take();
+        assert_eq!(child.wait().unwrap().signal(), Some(number), "{line}");
+        assert!(sent.elapsed() < LIMIT, "{line} took {:?} to end", sent.elapsed());
+        drop(stdin);
+    }
+}
+
+#[test]
 fn a_signal_ends_every_command_by_the_signal() {
     let folder = Folder::new("interrupts");
     let truth = folder.scene();

@@ -15,6 +15,7 @@ mod inputs;
 mod interrupts;
 mod manual;
 mod pairs;
+mod places;
 #[cfg(target_os = "linux")]
 mod platform;
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use std::{
     cell::Cell,
     fs::File,
     io::{BufRead, BufReader, Cursor, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 options! {
@@ -141,7 +141,16 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     let found = source.fill_buf().map_err(Fault::Io).map(is_tiff);
     let found = found.and_then(|tiff| if tiff { tiff::read_georeference(source) } else { Ok(None) });
     let found = found.map_err(|fault| fault.at(path, "its place on a map does"))?;
-    found.map_or_else(|| world_file::beside(path), |found| Ok(Some(found)))
+    let world = || world_file::beside(path);
+    match found {
+        None => world(),
+        // The coordinate system may be in the file and the place beside it.
+        Some(found) if found.transform().is_none() => {
+            let placed = world()?.and_then(|world| found.placed_as(&world));
+            Ok(Some(placed.unwrap_or(found)))
+        }
+        found => Ok(found),
+    }
 }
 
 /// Whether the image at `path` is stored as indices into a palette, or as inks, and read as colours.
@@ -157,7 +166,8 @@ pub(crate) fn has_palette(path: &Path) -> Result<bool> {
     }
 }
 
-/// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 with a map, or a pipe.
+/// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 with a map, a pipe, or
+/// GDAL keeps it in a file beside it.
 pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3).
     const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
@@ -166,6 +176,12 @@ pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     let path = path.as_ref();
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Some("is a pipe, whose place is not read; name a file");
+    }
+    let gdal = std::fs::read_to_string(beside_as(path, "aux.xml")).unwrap_or_default();
+    if ["<SRS", "<GeoTransform", "<GCPList"].iter().any(|element| gdal.contains(element)) {
+        return Some(
+            "has its place in an .aux.xml file, which is not read; make a GeoTIFF of it (gdal_translate)",
+        );
     }
     let mut head = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut head).ok()?;
@@ -229,10 +245,17 @@ fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Ch
     decode_as(&bytes, path, options, channels)
 }
 
+/// The file beside that at `path` with an extension more.
+pub(super) fn beside_as(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
 /// GDAL's mask of the image at `path`, from `PATH.msk` beside it: 0 where the image holds no data.
 fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Option<Image<u8>>> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".msk");
+    let name = beside_as(path, "msk");
     let path = Path::new(&name);
     if !path.is_file() {
         return Ok(None);

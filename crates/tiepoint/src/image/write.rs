@@ -1,5 +1,6 @@
 //! Writing image files, in the format that the name's extension says.
 
+use super::read::beside_as;
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel, exr, jpeg,
     no_data::held,
@@ -180,14 +181,18 @@ pub fn write_known<'a>(
     if let Some((path, text)) = world {
         write_atomically(path, |out| out.write_all(text.as_bytes()))?;
     }
-    let mut mask = path.as_os_str().to_owned();
-    mask.push(".msk");
+    let mask = beside_as(path, "msk");
     match beside {
         Some(valid) => write_atomically(&mask, |out| tiff::write_mask(out, valid)),
-        None => match std::fs::remove_file(&mask) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(Path::new(&mask), e)),
-            _ => Ok(()),
-        },
+        None => remove(&mask),
+    }
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, e)),
+        _ => Ok(()),
     }
 }
 
@@ -212,6 +217,12 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         return Err(Error::format(path, format!("an image of {size} pixels cannot be written")));
     }
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
+    // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
+    for extension in ["ovr", "aux.xml"] {
+        if path.extension().is_some() {
+            remove(&beside_as(path, extension))?;
+        }
+    }
     write_atomically(path, |out| match format {
         OutputFormat::Png => by_pixel!(view, v => png::write(out, v, png::push_levels)),
         OutputFormat::Tiff => tiff::write(out, &view, extra),

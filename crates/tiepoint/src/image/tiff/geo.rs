@@ -24,6 +24,7 @@ const USER_DEFINED: u64 = 32767;
 
 /// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
 const RASTER_TYPE: u64 = 1025;
+const CENTRE: u64 = 2;
 
 /// Where the pixels of an image lie on a map, as a GeoTIFF says it. It holds for every image with the same pixel grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,15 +45,48 @@ impl Georeference {
             let values = values.iter().map(|value| value.to_bits()).collect();
             Field { tag, kind: FieldType::Double, values }
         };
-        let corner =
-            Field { tag: KEYS, kind: FieldType::Short, values: vec![1, 1, 0, 1, RASTER_TYPE, 0, 1, 1] };
         // More programs read a scale than a matrix, and a scale has no turn.
         let fields = if b == 0.0 && d == 0.0 && a > 0.0 && e < 0.0 {
-            vec![doubles(SCALE, &[a, -e, 0.0]), doubles(TIE_POINTS, &[0.0, 0.0, 0.0, c, f, 0.0]), corner]
+            vec![doubles(SCALE, &[a, -e, 0.0]), doubles(TIE_POINTS, &[0.0, 0.0, 0.0, c, f, 0.0])]
         } else {
             let rows = [a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
-            vec![doubles(TRANSFORMATION, &rows), corner]
+            vec![doubles(TRANSFORMATION, &rows)]
         };
+        Self { fields }
+    }
+
+    /// The same coordinate system with the place of another; `None` where this one has a place itself.
+    pub(in crate::image) fn placed_as(&self, other: &Self) -> Option<Self> {
+        if self.fields.iter().any(|field| [SCALE, TIE_POINTS, TRANSFORMATION].contains(&field.tag)) {
+            return None;
+        }
+        let [a, b, mut c, d, e, mut f] = other.transform()?;
+        if self.key(RASTER_TYPE) == Some(CENTRE) {
+            (c, f) = (c + (a + b) / 2.0, f + (d + e) / 2.0);
+        }
+        let mut fields = Self::of_transform([a, b, c, d, e, f]).fields;
+        fields.extend(self.fields.iter().cloned());
+        fields.sort_by_key(|field| field.tag);
+        Some(Self { fields })
+    }
+
+    /// The place of an image on whose pixel `at` the first pixel of this one lies.
+    #[must_use]
+    pub fn shifted(&self, at: [f64; 2]) -> Self {
+        let mut fields = self.fields.clone();
+        for field in &mut fields {
+            let mut values: Vec<f64> = field.values.iter().map(|bits| f64::from_bits(*bits)).collect();
+            match (field.tag, &mut values[..]) {
+                (TIE_POINTS, values) => values.chunks_exact_mut(6).for_each(|point| {
+                    (point[0], point[1]) = (point[0] + at[0], point[1] + at[1]);
+                }),
+                (TRANSFORMATION, [a, b, _, c, d, e, _, f, ..]) => {
+                    (*c, *f) = (*c - *a * at[0] - *b * at[1], *f - *d * at[0] - *e * at[1]);
+                }
+                _ => continue,
+            }
+            field.values = values.into_iter().map(f64::to_bits).collect();
+        }
         Self { fields }
     }
 
@@ -88,7 +122,7 @@ impl Georeference {
             },
         };
         let [a, b, mut c, d, e, mut f] = transform;
-        if self.key(RASTER_TYPE) == Some(2) {
+        if self.key(RASTER_TYPE) == Some(CENTRE) {
             (c, f) = (c - (a + b) / 2.0, f - (d + e) / 2.0);
         }
         let area = a * e - b * d;
@@ -163,12 +197,16 @@ mod tests {
         }
     }
 
+    fn keys(raster_type: u64) -> Field {
+        Field { tag: KEYS, kind: FieldType::Short, values: vec![1, 1, 0, 1, RASTER_TYPE, 0, 1, raster_type] }
+    }
+
     #[test]
     fn a_transform_is_that_of_the_tags() {
         for transform in [[0.5, 0.0, 3e5, 0.0, -0.25, 5e6], [1.0, 0.5, -7.0, 0.25, -2.0, 9.0]] {
             let mut place = Georeference::of_transform(transform);
             assert_eq!((place.transform(), place.epsg()), (Some(transform), None));
-            place.fields.last_mut().unwrap().values[7] = 2;
+            place.fields.push(keys(CENTRE));
             let [a, b, c, d, e, f] = transform;
             let centred = [a, b, c - (a + b) / 2.0, d, e, f - (d + e) / 2.0];
             assert_eq!(place.transform(), Some(centred), "of the pixels' centres");
@@ -177,6 +215,25 @@ mod tests {
             assert_eq!(Georeference { fields: place.fields[1..].to_vec() }.transform(), None);
         }
         assert_eq!(Georeference::of_transform([1.0, 2.0, 0.0, 2.0, 4.0, 0.0]).transform(), None, "no area");
+    }
+
+    #[test]
+    fn a_place_is_moved_with_the_pixels_and_may_be_beside_the_system() {
+        let system = |raster_type: u64| Georeference { fields: vec![keys(raster_type)] };
+        for of in [[0.5, 0.0, 100.0, 0.0, -0.5, 200.0], [0.5, 0.1, 100.0, 0.1, -0.5, 200.0]] {
+            let place = Georeference::of_transform(of);
+            let [a, b, c, d, e, f] = of;
+            let moved = [a, b, c - 3.0 * a - 2.0 * b, d, e, f - 3.0 * d - 2.0 * e];
+            let found = place.shifted([3.0, 2.0]).transform().unwrap();
+            assert!(found.iter().zip(moved).all(|(found, moved)| (found - moved).abs() < 1e-9), "{found:?}");
+            for raster_type in [1, CENTRE] {
+                let system = system(raster_type);
+                let placed = system.placed_as(&place).unwrap();
+                assert_eq!(placed.transform(), Some(of), "{raster_type}");
+                assert_eq!(placed.key(RASTER_TYPE), Some(raster_type));
+                assert_eq!(placed.placed_as(&place), None, "it has a place");
+            }
+        }
     }
 
     #[test]

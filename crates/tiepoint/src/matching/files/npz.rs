@@ -6,6 +6,7 @@ use crate::feature::files::{
     arrays::Array,
     npz::{Archive, array_of, write_arrays},
 };
+use crate::image::Size;
 use crate::matching::Match;
 use crate::{Error, Result as Outcome};
 use std::fs::File;
@@ -85,7 +86,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ReadMatches, String> {
         Ok(MatchRow { pair, a_xy, b_xy, scales: [1.0; 2], inlier: inliers[i] != 0 })
     };
     let rows = (0..n).map(row).collect::<Result<_, String>>()?;
-    Ok(ReadMatches { format: MatchFormat::Npz, rows, ..ReadMatches::default() })
+    let sizes = shaped("sizes", &[2, 2])?.map(|array| array.integers());
+    let sizes = [0, 2].map(|i| {
+        let sizes = sizes.as_ref()?;
+        Some(Size::new(usize::try_from(sizes[i]).ok()?, usize::try_from(sizes[i + 1]).ok()?))
+    });
+    Ok(ReadMatches { format: MatchFormat::Npz, sizes, rows, ..ReadMatches::default() })
 }
 
 #[cfg(test)]

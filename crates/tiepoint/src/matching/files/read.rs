@@ -2,6 +2,7 @@
 
 use super::{MatchFormat, MatchRow, npz};
 use crate::files::read_text;
+use crate::image::Size;
 use crate::matching::Match;
 use crate::{Error, Result};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -19,6 +20,8 @@ pub struct ReadMatches {
     pub names: Option<[String; 2]>,
     /// Whether the file says which of the two images is the first, by a name, or because one is placed on the other.
     pub in_order: bool,
+    /// The sizes of the images in which they were found, where the file says them.
+    pub sizes: [Option<Size>; 2],
     /// The matches, in the order of the file.
     pub rows: Vec<MatchRow>,
 }
@@ -120,6 +123,7 @@ impl ReadMatches {
         if let Some(names) = &mut self.names {
             names.reverse();
         }
+        self.sizes.reverse();
         for MatchRow { pair, a_xy, b_xy, scales, .. } in &mut self.rows {
             (pair.a, pair.b) = (pair.b, pair.a);
             (*a_xy, *b_xy) = (*b_xy, *a_xy);
@@ -193,7 +197,7 @@ fn of_text(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
     let row =
         |(index, (number, line))| row(line, index, maps).map_err(|reason| format!("line {number}: {reason}"));
     let rows = (0..).zip(rows).map(row).collect::<Parsed<_>>()?;
-    Ok(ReadMatches { format, names: None, in_order: format == MatchFormat::Qgis, rows })
+    Ok(ReadMatches { format, in_order: format == MatchFormat::Qgis, rows, ..ReadMatches::default() })
 }
 
 const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this program, points of QGIS, a virtual raster of GDAL \
@@ -288,7 +292,9 @@ fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
     if rows.is_empty() {
         return Err("holds no ground control points (GCP)".into());
     }
-    Ok(ReadMatches { format: MatchFormat::Vrt, names: None, in_order: true, rows })
+    let side = |name: &str| document.root_element().attribute(name).and_then(|text| text.trim().parse().ok());
+    let size = side("rasterXSize").zip(side("rasterYSize")).map(|(width, height)| Size::new(width, height));
+    Ok(ReadMatches { format: MatchFormat::Vrt, names: None, in_order: true, sizes: [size, None], rows })
 }
 
 fn csv(line: &str, _: u32, _: &Maps) -> Parsed<MatchRow> {
@@ -306,6 +312,7 @@ fn csv(line: &str, _: u32, _: &Maps) -> Parsed<MatchRow> {
 #[derive(Deserialize)]
 struct Stored {
     images: [String; 2],
+    sizes: Option<[[usize; 2]; 2]>,
     matches: Vec<StoredMatch>,
 }
 
@@ -323,14 +330,15 @@ struct StoredMatch {
 }
 
 fn json(text: &str) -> Parsed<ReadMatches> {
-    let Stored { images, matches } = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let Stored { images, sizes, matches } = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let row = |StoredMatch { ax, ay, bx, by, distance, ratio, inlier, a, b }| {
         let [distance, ratio] = [distance, ratio].map(|number| number.unwrap_or(f32::NAN));
         let pair = Match { a, b, distance, ratio };
         MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], scales: [1.0; 2], inlier }
     };
     let rows = matches.into_iter().map(row).collect();
-    Ok(ReadMatches { format: MatchFormat::Json, names: Some(images), in_order: false, rows })
+    let sizes = [0, 1].map(|i| sizes.map(|of| Size::new(of[i][0], of[i][1])));
+    Ok(ReadMatches { format: MatchFormat::Json, names: Some(images), in_order: false, sizes, rows })
 }
 
 #[cfg(test)]

@@ -1,0 +1,120 @@
+//! Pictures on a map, files that are beside pictures, and matches of other pictures.
+
+use super::*;
+
+/// Two overlapping parts of one picture, `a.png` and `b.png`.
+fn parts(folder: &Folder) {
+    let picture: Image<u8> = Texture::new(4).image(Size::new(500, 240), &Cpu::sequential());
+    for (name, from) in [("a.png", 0), ("b.png", 100)] {
+        folder.write(name, Image::from_fn(SIZE, |x, y| picture.row(y)[x + from]));
+    }
+}
+
+#[test]
+fn matches_of_pictures_of_another_size_are_refused() {
+    let folder = Folder::new("other-sizes");
+    parts(&folder);
+    folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    let half = |name: &str| {
+        let image = folder.bytes(name);
+        folder.write(name, Image::from_fn(Size::new(160, 120), |x, y| image.row(2 * y)[2 * x]));
+    };
+    for matches in ["m.json", "m.npz", "m.vrt"] {
+        folder.works(format!("match a.png b.png -o {matches}"));
+    }
+    folder.works("match a.png b.png --matches m.npz");
+    folder.works("register b.png a.png --matches m.vrt -o o.png");
+    half("a.png");
+    for line in [
+        "match a.png b.png --matches m.json",
+        "match a.png b.png --matches m.npz",
+        "register b.png a.png --matches m.vrt -o o.png",
+    ] {
+        folder.refuses(line, 1, &["found in a picture of 320x240", "a.png has 160x120"]);
+    }
+}
+
+#[test]
+fn matches_come_from_stdin() {
+    let folder = Folder::new("matches-stdin");
+    parts(&folder);
+    folder.works("match a.png b.png -o m.csv");
+    let mut command = folder.tiepoint("match a.png b.png --matches -");
+    let [said, _] = succeeds(command.stdin(std::fs::File::open(folder.at("m.csv")).unwrap()));
+    assert!(said.contains("places agree"), "{said}");
+}
+
+#[test]
+fn a_result_has_the_place_of_its_pixels() {
+    let folder = Folder::new("places");
+    parts(&folder);
+    folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    folder.works("register b.png a.png --model translation -o o.tif");
+    let place = |name: &str| image::read_georeference(folder.at(name)).unwrap().unwrap().transform();
+    assert_eq!(place("o.tif"), Some([0.5, 0.0, 500000.0, 0.0, -0.5, 4600000.0]));
+    // No coordinate system is known, so the file has no directory of keys, which would name one.
+    assert!(!folder.read("o.tif").windows(2).any(|tag| tag == 34735_u16.to_le_bytes()));
+    folder.works("register b.png a.png --model translation -o u.tif --canvas union");
+    let [a, _, c, ..] = place("u.tif").unwrap();
+    assert!((c - (500000.0 - 100.0 * a)).abs() <= a, "the canvas begins 100 pixels to the left: {c}");
+    folder.remove("b.pgw");
+    folder.put(
+        "b.png.aux.xml",
+        "<PAMDataset><SRS>x</SRS><GeoTransform>0, 1, 0, 0, 0, -1</GeoTransform></PAMDataset>",
+    );
+    let told = folder.notes("register b.png a.png -o n.tif");
+    assert!(told.contains("aux.xml") && told.contains("gdal_translate"), "{told}");
+}
+
+#[test]
+fn what_gdal_keeps_beside_a_replaced_picture_goes() {
+    let folder = Folder::new("beside");
+    parts(&folder);
+    let beside = ["o.tif.ovr", "o.tif.aux.xml", "o.tif.msk"];
+    for output in ["register b.png a.png -o o.tif", "filter gauss a.png o.tif"] {
+        beside.iter().for_each(|name| folder.put(name, "of the picture before"));
+        folder.works(output);
+        assert!(!beside.iter().any(|name| folder.has(name)), "{output}: {:?}", folder.files());
+    }
+}
+
+#[test]
+fn a_finer_picture_is_told_to_be_shrunk_before() {
+    let folder = Folder::new("finer");
+    parts(&folder);
+    let told = folder.notes("register b.png a.png -o o.png");
+    assert!(!told.contains("as fine"), "{told}");
+    let picture: Image<u8> = Texture::new(4).image(Size::new(900, 720), &Cpu::sequential());
+    let mean = |x: usize, y: usize| {
+        (0..9).map(|i| u32::from(picture.row(3 * y + i / 3)[3 * x + i % 3])).sum::<u32>() / 9
+    };
+    folder.write("s.png", Image::from_fn(Size::new(300, 240), |x, y| mean(x, y) as u8));
+    folder.write("f.png", picture.clone());
+    let told = folder.notes("register s.png f.png -o o.png");
+    assert!(told.contains("f.png is 3.0 times as fine as s.png"), "{told}");
+}
+
+#[test]
+fn a_blank_picture_is_called_one() {
+    let folder = Folder::new("blank");
+    parts(&folder);
+    folder.write("grey.png", Image::filled(SIZE, 1, 90_u8));
+    folder.write("none.png", Image::filled(SIZE, 1, 0_u8));
+    folder.refuses("match a.png grey.png", 1, &["grey.png shows nothing: all of its pixels have one value"]);
+    folder.refuses(
+        "register a.png b.png --mask none.png",
+        1,
+        &["a.png shows nothing", "its mask leaves nothing"],
+    );
+}
+
+#[test]
+fn figures_without_a_right_match_are_none() {
+    let folder = Folder::new("no-right-match");
+    parts(&folder);
+    folder.put("h.txt", "1 0 40\n0 1 90\n0 0 1\n");
+    let line = "evaluate homography a.png b.png h.txt";
+    assert!(folder.works(line).contains("position           no match within 3 px"));
+    let json = folder.works(format!("{line} --json"));
+    assert!(json.contains("\"position_rms\":null") && json.contains("\"position_bias\":null"), "{json}");
+}
