@@ -32,6 +32,7 @@ use crate::matching::Match;
 use crate::numeric::{length, median, sin_cos};
 use crate::register::{Alternatives, TieOptions, TiePoints};
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// Rejected first matches count against the model if they are off by more than this many thresholds, which right
 /// matches of large features are not; this is beyond the reach of the second search.
@@ -79,6 +80,11 @@ const REACH: [f64; 2] = [1.0, 2.0];
 const PLACES: [f64; 2] = [0.9, 0.6];
 /// The places that agree on another map, as a share of those that agree on this one.
 const RIVAL: [f64; 2] = [0.6, 1.0];
+/// The first matches that agree on the same map displaced, as a share of those that agree on this one: at least so many
+/// ([`SEVERAL`]), displaced by at least so many pixels ([`ELSEWHERE`]).
+const DISPLACED: [f64; 2] = [0.25, 1.0];
+const SEVERAL: usize = 5;
+const ELSEWHERE: f64 = 16.0;
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
 
@@ -104,6 +110,15 @@ fn other_maps(Alternatives { places, repeats, repeats_px }: Alternatives, reason
         text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
         next: Some(LOOK.into()),
     });
+}
+
+/// The most of these displacements that lie in a square of three times `side`.
+fn most_alike(displacements: impl Iterator<Item = [f64; 2]>, side: f64) -> usize {
+    let mut counts: HashMap<[i64; 2], usize> = HashMap::new();
+    displacements.for_each(|by| *counts.entry(by.map(|v| (v / side).floor() as i64)).or_default() += 1);
+    let around = |[x, y]: [i64; 2]| (-1..=1).flat_map(move |v| (-1..=1).map(move |u| [x + u, y + v]));
+    let within = |at: &[i64; 2]| around(*at).filter_map(|at| counts.get(&at)).sum();
+    counts.keys().map(within).max().unwrap_or(0)
 }
 
 /// One of nine parts of A.
@@ -151,6 +166,9 @@ pub struct PairEvidence {
     pub by_chance: Option<f64>,
     /// Inliers that contradict the model's scale or turn; none where it says nothing about these.
     pub contrary: Option<usize>,
+    /// The most first matches that agree on the same map displaced, as where something repeats itself; none where the model
+    /// is no map.
+    pub rival: Option<usize>,
     /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
     /// few matches.
     pub common: Option<f64>,
@@ -217,6 +235,15 @@ impl PairEvidence {
                 Some(((m, residual), Deviation { at: a, by: [b[0] - x, b[1] - y] }))
             })
             .unzip();
+        let rival = map.map(|map| {
+            let others = tie.first.iter().filter(|m| !contrary(m)).filter_map(|m| {
+                let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
+                let [x, y] = map.apply(a)?;
+                let by = [b[0] - x, b[1] - y];
+                (length(by) > ELSEWHERE).then_some(by)
+            });
+            most_alike(others, FAR * threshold)
+        });
         let deviations = Deviations::new(deviations);
         for (i, (m, residual)) in within.into_iter().enumerate() {
             if residual > FAR * threshold && deviations.is_supported(i, threshold) {
@@ -246,6 +273,7 @@ impl PairEvidence {
             agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
             by_chance,
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
+            rival,
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
             reach_px: common.zip(amplified).map(|(common, by)| common.rms_px * by),
@@ -377,6 +405,15 @@ impl PairEvidence {
         }
         // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
         reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);
+        if let Some(rival) = self.rival.filter(|rival| *rival >= SEVERAL) {
+            let text = format!(
+                "{} first matches agree on this map, {} on the same map displaced",
+                counted(self.agreeing),
+                counted(rival)
+            );
+            let share = rival as f64 / self.agreeing.max(1) as f64;
+            reasons.push(Reason::share_above("rival", share, DISPLACED, text, LOOK));
+        }
     }
 }
 
