@@ -474,6 +474,7 @@ mod tests {
     use super::*;
     use crate::device::{Cpu, Processor};
     use crate::image::{AnyImage, Image};
+    use crate::numeric::Random;
     use crate::register::{RegisterInput, RegisterOptions, tie_images};
     use crate::synth::Texture;
 
@@ -542,6 +543,40 @@ mod tests {
         let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
         assessed(&flat, &slope, ModelKind::Homography, &POOR);
         assessed(&flat, &relief, ModelKind::Fundamental, &GOOD);
+    }
+
+    /// First matches of what repeats itself agree on a map, and some on the same map displaced.
+    #[test]
+    fn matches_on_the_same_map_displaced_are_doubtful() {
+        let mut random = Random::new(5);
+        let size = Size::new(400, 300);
+        let places: Vec<[f64; 2]> =
+            (0..60).map(|_| [random.range(0.0, 400.0), random.range(0.0, 300.0)]).collect();
+        let keypoint =
+            |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
+        let a: Vec<Keypoint> = places.iter().map(|at| keypoint(*at)).collect();
+        for (displaced, scattered, expected) in [(0, 15, Verdict::Good), (15, 0, Verdict::Doubtful)] {
+            let right = 60 - displaced - scattered;
+            let b: Vec<Keypoint> = (0..60)
+                .map(|i| match i {
+                    _ if i < right => keypoint(places[i]),
+                    _ if i < right + displaced => keypoint([places[i][0] + 64.0, places[i][1] - 30.0]),
+                    _ => keypoint([random.range(0.0, 400.0), random.range(0.0, 300.0)]),
+                })
+                .collect();
+            let first: Vec<Match> =
+                (0..60).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+            let tie = TiePoints {
+                matches: first[..right].to_vec(),
+                inliers: (0..right).collect(),
+                b_from_a: Some(Model::Homography(Homography::default())),
+                first,
+                ..TiePoints::without_model(vec![])
+            };
+            let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
+            assert!(evidence.rival.unwrap().abs_diff(displaced) <= 2, "{:?}", evidence.rival);
+            assert_eq!(evidence.assess().verdict, expected, "{}", evidence.assess());
+        }
     }
 
     #[test]

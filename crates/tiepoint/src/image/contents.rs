@@ -82,6 +82,8 @@ pub struct FileImage {
     pub shown: Option<Image<u8>>,
     /// The value of pixels that hold no data.
     pub no_data: Option<f64>,
+    /// What a TIFF says of its bands: scale, offset, unit and name of each, as GDAL's tag `GDAL_METADATA` holds them.
+    pub bands: Option<String>,
     /// The EXIF orientation of the picture in its file, 1 to 8; 1 is upright.
     pub orientation: u8,
     /// Whether `image` was turned upright.
@@ -92,7 +94,7 @@ impl From<AnyImage> for FileImage {
     /// An image of which no more is known.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
-        Self { image, layout, shown: None, no_data: None, orientation: 1, turned: false }
+        Self { image, layout, shown: None, no_data: None, bands: None, orientation: 1, turned: false }
     }
 }
 
@@ -194,7 +196,7 @@ impl FileImage {
         let resampled = |image: AnyImage, valid: Image<u8>| {
             let image = no_data::marked(image, &valid, self.no_data);
             let shown = valid.data().contains(&0).then_some(valid);
-            Self { image, shown, layout: self.layout, no_data: self.no_data, orientation: 1, turned: false }
+            Self { image, shown, orientation: 1, turned: false, ..self.about() }
         };
         let Some(shown) = &self.shown else {
             let outside = if matches!(self.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
@@ -216,10 +218,21 @@ impl FileImage {
         Ok(resampled(image, valid))
     }
 
+    /// The same without pixels.
+    fn about(&self) -> Self {
+        let Self { layout, no_data, bands, .. } = self;
+        Self {
+            layout: *layout,
+            no_data: *no_data,
+            bands: bands.clone(),
+            ..Self::from(AnyImage::from(Image::<u8>::default()))
+        }
+    }
+
     /// What is to be written beside the pixels.
     pub fn known(&self) -> Known<'_> {
         let (layout, valid) = (Some(self.layout), self.shown.as_ref());
-        Known { layout, no_data: self.no_data, valid, ..Known::default() }
+        Known { layout, no_data: self.no_data, bands: self.bands.as_deref(), valid, ..Known::default() }
     }
 }
 

@@ -187,6 +187,19 @@ fn samples_of_every_kind_are_read() {
 }
 
 #[test]
+fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
+    let file = Scratch::new("tif");
+    let bands = "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.01</Item></GDALMetadata>";
+    let ramp = Image::from_fn(Size::new(9, 5), |x, y| (x * 100 + y) as u16);
+    write_known(&file.0, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
+    let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+    assert_eq!(read.bands.as_deref(), Some(bands));
+    let half = read
+        .resampled(Size::new(4, 2), |image, _| Ok((image.clone(), Image::filled(Size::new(4, 2), 1, 255))));
+    assert_eq!(half.unwrap().known().bands, Some(bands));
+}
+
+#[test]
 fn pixels_without_data_are_hidden() {
     let (cpu, options) = (Cpu::sequential(), ReadOptions::default());
     let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);

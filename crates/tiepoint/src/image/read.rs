@@ -269,10 +269,10 @@ fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Optio
 fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<FileImage> {
     let head = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
     let decoded = head.and_then(|head| read_as(&head, source, request));
-    let Decoded { image, layout, orientation, no_data, shown } =
+    let Decoded { image, layout, orientation, no_data, shown, bands } =
         decoded.map_err(|fault| fault.at(path, "the image does"))?;
     let turned = request.options.orient && orientation != 1;
-    let mut file = FileImage { image, layout, shown: None, no_data, orientation, turned };
+    let mut file = FileImage { image, layout, shown: None, no_data, bands, orientation, turned };
     if turned {
         file.image = upright(file.image, orientation)?;
     }

@@ -39,13 +39,15 @@ pub(super) struct Decoded {
     pub(super) no_data: Option<f64>,
     /// 0 where a mask or the no-data value hides the pixel.
     pub(super) shown: Option<Image<u8>>,
+    /// What a TIFF says of its bands.
+    pub(super) bands: Option<String>,
 }
 
 impl From<AnyImage> for Decoded {
     /// An upright image with the usual layout of its channels.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
-        Self { image, layout, orientation: 1, no_data: None, shown: None }
+        Self { image, layout, orientation: 1, no_data: None, shown: None, bands: None }
     }
 }
 

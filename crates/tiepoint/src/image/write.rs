@@ -123,6 +123,8 @@ pub struct Known<'a> {
     pub place: Option<&'a Georeference>,
     /// The value of pixels that hold no data.
     pub no_data: Option<f64>,
+    /// What [`FileImage::bands`](super::FileImage::bands) holds, for a TIFF.
+    pub bands: Option<&'a str>,
     /// 0 where pixels hold no data; `None` where all do.
     pub valid: Option<&'a Image<u8>>,
     /// How a TIFF is compressed; other formats are as they are.
@@ -160,11 +162,18 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let Known { layout: named, place, compression, cpu, .. } = *known;
+    let Known { layout: named, place, bands, compression, cpu, .. } = *known;
     let format = OutputFormat::of(path)?;
     let is_tiff = format == OutputFormat::Tiff;
-    let mut extra =
-        Extra { layout: named, place: place.filter(|_| is_tiff), no_data, mask: None, compression, cpu };
+    let mut extra = Extra {
+        layout: named,
+        place: place.filter(|_| is_tiff),
+        no_data,
+        bands,
+        mask: None,
+        compression,
+        cpu,
+    };
     let world = place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
     let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {

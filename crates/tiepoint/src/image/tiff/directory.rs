@@ -1,5 +1,6 @@
 //! What the directory of a TIFF says about its image.
 
+use super::bands;
 use super::cell::Coding;
 use crate::files::Fault;
 use crate::image::{
@@ -57,6 +58,8 @@ pub(super) struct Plan {
     /// The layout of the converted pixels.
     pub(super) layout: Layout,
     pub(super) no_data: Option<f64>,
+    /// What GDAL says of the bands ([`bands::kept`]).
+    pub(super) bands: Option<String>,
 }
 
 /// Values of `NewSubfileType`: a reduced copy of another image, and the mask of another image.
@@ -155,6 +158,9 @@ impl Plan {
         let no_data = decoder.find_tag(Tag::from_u16_exhaustive(no_data::TAG))?;
         // A text that is not a number is ignored.
         let no_data = no_data.and_then(|v| v.into_string().ok()?.trim_matches(['\0', ' ']).parse().ok());
+        let keeps_values = matches!(bits, 8 | 16 | 32 | 64) && matches!(colour, Colour::AsIs);
+        let metadata = decoder.find_tag(Tag::from_u16_exhaustive(bands::TAG))?.filter(|_| keeps_values);
+        let bands = metadata.and_then(|v| bands::kept(&v.into_string().ok()?));
         Ok(Self {
             size,
             cell,
@@ -172,6 +178,7 @@ impl Plan {
             orientation: if on_a_map { 1 } else { turned },
             layout: layout.with_band(request.options.band),
             no_data,
+            bands,
         })
     }
 

@@ -5,6 +5,7 @@
 //! Strips and tiles are read one at a time; uncompressed strips a few rows at a time, so that a file of one single
 //! strip needs no more memory than another.
 
+mod bands;
 mod cell;
 mod directory;
 mod geo;

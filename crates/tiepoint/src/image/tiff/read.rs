@@ -53,7 +53,7 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         let both = crate::image::Mask::from(decoded.shown.take()).and(mask);
         decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
-    Ok(Decoded { orientation: plan.orientation, ..decoded })
+    Ok(Decoded { orientation: plan.orientation, bands: plan.bands, ..decoded })
 }
 
 /// Whether the pixels are indices into a palette, or inks.

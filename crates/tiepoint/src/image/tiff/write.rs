@@ -1,5 +1,6 @@
 //! TIFF in strips, compressed where that is asked for; BigTIFF where 32-bit offsets do not suffice.
 
+use super::bands;
 use super::geo::Georeference;
 use crate::device::Cpu;
 use crate::image::write::push_row;
@@ -36,6 +37,8 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) place: Option<&'a Georeference>,
     /// The value of pixels that hold no data.
     pub(in crate::image) no_data: Option<f64>,
+    /// What GDAL says of the bands.
+    pub(in crate::image) bands: Option<&'a str>,
     /// 0 where pixels hold no data.
     pub(in crate::image) mask: Option<&'a Image<u8>>,
     /// How the strips are compressed.
@@ -66,16 +69,17 @@ pub(in crate::image) fn write_floats(
 /// Writes the mask of an image as GDAL keeps it in a file of its own: one mask for all bands.
 pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Result<()> {
     // Says that the mask is for the whole image; GDAL ignores the file without this item.
-    let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>\0";
-    let item = Field { tag: METADATA, kind: FieldType::Ascii, values: text.bytes().map(u64::from).collect() };
-    let more = vec![item];
+    let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>";
+    let more = vec![metadata(text)];
     rows_and_directory(out, mask.view(), [1, 1], &Extra::default(), more, |row, bytes| {
         bytes.extend_from_slice(row);
     })
 }
 
-/// `GDAL_METADATA`.
-const METADATA: u16 = 42112;
+fn metadata(text: &str) -> Field {
+    let values = text.bytes().chain([0]).map(u64::from).collect();
+    Field { tag: bands::TAG, kind: FieldType::Ascii, values }
+}
 
 /// One entry of the directory. Values that do not fit inside it stand behind the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +124,7 @@ fn write_rows<T: Pixel>(
         let values = text.bytes().map(u64::from).collect();
         more.push(Field { tag: no_data::TAG, kind: FieldType::Ascii, values });
     }
+    more.extend(extra.bands.map(metadata));
     rows_and_directory(out, view, [format, photometric], extra, more, push)
 }
 

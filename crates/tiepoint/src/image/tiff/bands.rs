@@ -1,0 +1,47 @@
+//! What GDAL says of the bands of a TIFF, in its tag `GDAL_METADATA`: scale and offset from the numbers in the file to those
+//! that are meant, their unit, and the band's name.
+
+use roxmltree::Document;
+
+/// `GDAL_METADATA`.
+pub(super) const TAG: u16 = 42112;
+
+/// The roles of items that hold for other pixels of the same bands, too.
+const ROLES: [&str; 4] = ["scale", "offset", "unittype", "description"];
+
+/// The text of a tag with the items that are kept in results; `None` if it has none, or is no XML.
+pub(super) fn kept(text: &str) -> Option<String> {
+    let document = Document::parse(text.trim_end_matches('\0')).ok()?;
+    let items = document.root_element().children().filter_map(|item| {
+        let role = item.attribute("role").filter(|role| ROLES.contains(role))?;
+        let (name, sample): (_, u32) = (item.attribute("name")?, item.attribute("sample")?.parse().ok()?);
+        let [name, value] = [name, item.text()?].map(escaped);
+        Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
+    });
+    let items: String = items.collect();
+    (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_bands_are_kept_and_others_left_out() {
+        let item = |attributes: &str, value: &str| format!("<Item {attributes}>{value}</Item>");
+        let scale = item("name=\"SCALE\" sample=\"0\" role=\"scale\"", "0.01");
+        let name = item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &lt; b &amp; c");
+        let other = item("name=\"STATISTICS_MEAN\" sample=\"0\"", "7") + &item("name=\"AUTHOR\"", "me");
+        let of = |items: &str| format!("<GDALMetadata>{items}</GDALMetadata>");
+        assert_eq!(
+            kept(&(of(&format!("{other}{scale}\n  {name}")) + "\0")),
+            Some(of(&format!("{scale}{name}")))
+        );
+        assert_eq!(kept(&of(&other)), None);
+        assert_eq!(kept("<GDALMetadata><Item"), None);
+    }
+}
