@@ -224,7 +224,12 @@ def test_what_is_beside_a_result_is_not_lost_or_mistaken(scene, command, tmp_pat
     said = command(*words, "--mask-b", mask)
     assert said.returncode == 2 and "would replace the input" in said.stderr and mask.exists()
     assert command(*words).returncode == 0 and (tmp_path / "out.pgw").exists()
-    assert "does not belong to it" in command(*words, "--canvas", "union").stderr
+    before = (tmp_path / "out.pgw").read_text()
+    # A canvas for both begins elsewhere on the map.
+    assert command(*words, "--canvas", "union").returncode == 0 and (tmp_path / "out.pgw").read_text() != before
+    tp.write(tmp_path / "plain.png", scene.reference)
+    words[1] = tmp_path / "plain.png"
+    assert "does not belong to it" in command(*words).stderr
 
 
 def test_a_place_that_is_not_read_is_told_of(scene, command, tmp_path):

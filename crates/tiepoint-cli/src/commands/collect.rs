@@ -70,8 +70,7 @@ fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
 
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
-    let files = check_output(&arguments.output)?.reads(&arguments.images);
-    files.reads(&options.pairs.list).check()?;
+    check_output(&arguments.output)?.reads(&arguments.images).reads(inputs(&options)).check()?;
     if arguments.output.format()?.is_none() {
         tiepoint_colmap::check_place(arguments.output.output()?, &database_options(&arguments.output))?;
     }
@@ -318,10 +317,34 @@ fn results(output: &OutputArguments) -> Outcome<Files> {
     Ok(Files::default().writes(file).writes(more))
 }
 
-/// The collection with the options of the output. Fails if a result would replace one of its photographs.
+/// The files that a collection with these options reads beside its photographs.
+fn inputs(options: &CollectionOptions) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut next: Vec<PathBuf> = [&options.features.given, &options.features.masks, &options.pairs.list]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
+    while let Some(path) = next.pop() {
+        // What cannot be read is told when it is needed. Links are not followed.
+        match std::fs::read_dir(&path) {
+            Ok(entries) => {
+                let entries =
+                    entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+                next.extend(entries.map(|entry| entry.path()));
+            }
+            Err(_) => files.push(path),
+        }
+    }
+    files
+}
+
+/// The collection with the options of the output. Fails if a result would replace one of its inputs, or what it keeps in its
+/// work folder.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
-    results(output)?.reads(photographs).check()?;
+    let own = collection.folder().join("collection.json");
+    results(output)?.reads(photographs).reads(inputs(collection.options())).reads([own]).check()?;
     Ok(collection.with_limits(output.limits.options()))
 }
 

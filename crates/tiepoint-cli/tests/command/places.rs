@@ -45,6 +45,20 @@ fn matches_come_from_stdin() {
 }
 
 #[test]
+fn results_on_stdout_are_added_to_a_file_to_which_it_leads() {
+    let folder = Folder::new("stdout-file");
+    parts(&folder);
+    folder.put("log", "before\n");
+    for name in ["a.png", "b.png"] {
+        let log = std::fs::OpenOptions::new().append(true).open(folder.at("log")).unwrap();
+        let mut command = folder.tiepoint(format!("detect {name} --output - --max-features 3 --keep scale"));
+        assert!(command.stdout(log).status().unwrap().success());
+    }
+    let lines: Vec<String> = folder.text("log").lines().map(str::to_owned).collect();
+    assert_eq!((lines.len(), lines[0].as_str()), (9, "before"), "{lines:?}");
+}
+
+#[test]
 fn a_result_has_the_place_of_its_pixels() {
     let folder = Folder::new("places");
     parts(&folder);

@@ -9,15 +9,21 @@
 //! | `vrt` | `TO/A__B.vrt`, which places A on the map of B, or `TO/B__A.vrt` if only A lies on one; other pairs have none |
 //!
 //! Places are pixels as they are stored; the uncertainties of `asp` are the scales of the keypoints.
+//!
+//! `TO/.tiepoint`, or `TO-.tiepoint` for `asp`, lists what was written. Files that it lists are replaced, and removed where
+//! they are no longer written; others are not touched.
 
 use super::{Collection, PhotographFeatures};
 use crate::assess::CollectionEvidence;
 use crate::device::Cpu;
+use crate::files::write_atomically;
 use crate::image::{Georeference, read_georeference};
 use crate::matching::Match;
 use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, write_matches};
 use crate::{Error, Result};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// What was written.
@@ -37,8 +43,9 @@ impl Collection {
     /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p, QGIS or GDAL.
     ///
     /// # Errors
-    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs have the same name in such
-    /// files, and for GDAL where no photograph of a verified pair lies on a map; those of [`results`](Self::results);
+    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs, or two pairs, have the same name in
+    /// such files, where a file of another program would be replaced, and for GDAL where no photograph of a verified pair lies on
+    /// a map; those of [`results`](Self::results);
     /// [`Error::Io`] when a file cannot be written.
     pub fn write_tie_points(
         &self,
@@ -50,6 +57,7 @@ impl Collection {
         let on_map = matches!(format, MatchFormat::Qgis | MatchFormat::Vrt);
         let results = self.results(cpu)?;
         let cpu = &cpu.begin_task("export", results.blocks());
+        let mut own = OwnFiles::open(format, to)?;
         let (mut written, mut ends) = (WrittenPairs::default(), Vec::new());
         for block in 0..results.blocks() {
             // x, y and scale of the features of each photograph in the pairs of this block.
@@ -93,6 +101,14 @@ impl Collection {
                 if let Some(folder) = path.parent() {
                     std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
                 }
+                match format {
+                    MatchFormat::MicMac => {
+                        let [a, b] = sides;
+                        own.takes(micmac_file(to, [a, b]))?;
+                        own.takes(micmac_file(to, [b, a]))?;
+                    }
+                    _ => own.takes(path.clone())?,
+                }
                 let source = self.path_of(first).to_string_lossy().into_owned();
                 let names = if format == MatchFormat::Vrt { [&*source, sides[1]] } else { sides };
                 let images =
@@ -109,6 +125,7 @@ impl Collection {
                     .into(),
             ));
         }
+        own.finish()?;
         written.evidence = CollectionEvidence::of(self.photographs().len(), &ends);
         Ok(written)
     }
@@ -137,8 +154,114 @@ impl Collection {
             }
             names.push(name);
         }
-        Ok(names)
+        match joined_alike(&names).filter(|_| !whole) {
+            None => Ok(names),
+            Some([[a, b], [c, d]]) => Err(Error::Mismatch(format!(
+                "the pairs {a}, {b} and {c}, {d} would share one name in files of {format}: rename one of these photographs"
+            ))),
+        }
     }
+}
+
+/// Between the names of a pair.
+const BETWEEN: &str = "__";
+
+/// Two pairs of names that are the same when they are joined.
+fn joined_alike(names: &[String]) -> Option<[[String; 2]; 2]> {
+    let all: HashSet<&str> = names.iter().map(String::as_str).collect();
+    // first + BETWEEN + second = start + BETWEEN + rest + second
+    let starts =
+        names.iter().flat_map(|first| first.char_indices().map(move |(i, _)| (first, first.split_at(i))));
+    for (first, (start, rest)) in starts.filter(|(_, (start, _))| all.contains(start)) {
+        let joined = format!("{rest}{BETWEEN}");
+        let Some(rest) = joined.strip_prefix(BETWEEN) else { continue };
+        if let Some(second) = names.iter().find(|second| all.contains(&*format!("{rest}{second}"))) {
+            return Some([[first.clone(), second.clone()], [start.into(), format!("{rest}{second}")]]);
+        }
+    }
+    None
+}
+
+/// The files that exports have written to one place, which a file lists.
+struct OwnFiles {
+    list: PathBuf,
+    before: HashSet<PathBuf>,
+    now: HashSet<PathBuf>,
+    /// The list, to which files are added before they are written.
+    open: Option<File>,
+}
+
+impl OwnFiles {
+    fn open(format: MatchFormat, to: &Path) -> Result<Self> {
+        let list = match format {
+            MatchFormat::Asp => {
+                let mut list = to.as_os_str().to_owned();
+                list.push("-.tiepoint");
+                list.into()
+            }
+            _ => to.join(".tiepoint"),
+        };
+        let text = match std::fs::read_to_string(&list) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(&list, e)),
+            text => text.unwrap_or_default(),
+        };
+        let folder = folder_of(&list).to_owned();
+        let before = text.lines().map(|line| folder.join(line)).collect();
+        Ok(Self { list, before, now: HashSet::new(), open: None })
+    }
+
+    /// Fails if the file is there and is not one of these.
+    fn takes(&mut self, path: PathBuf) -> Result<()> {
+        if !self.before.contains(&path) && path.exists() {
+            return Err(Error::Mismatch(format!(
+                "{} is there, and was not written by this command: move it away, or choose another place",
+                path.display()
+            )));
+        }
+        if !self.before.contains(&path) {
+            let failed = |e| Error::io(&self.list, e);
+            std::fs::create_dir_all(folder_of(&self.list)).map_err(failed)?;
+            let open = match &mut self.open {
+                Some(open) => open,
+                none => none
+                    .insert(OpenOptions::new().create(true).append(true).open(&self.list).map_err(failed)?),
+            };
+            writeln!(open, "{}", line_of(&self.list, &path)).map_err(failed)?;
+        }
+        self.now.insert(path);
+        Ok(())
+    }
+
+    /// Removes what an earlier export wrote and this one did not.
+    fn finish(self) -> Result<()> {
+        drop(self.open);
+        if self.before.is_empty() && self.now.is_empty() {
+            return Ok(());
+        }
+        for stale in self.before.difference(&self.now) {
+            match std::fs::remove_file(stale) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(stale, e)),
+                _ => {}
+            }
+        }
+        let mut lines: Vec<String> = self.now.iter().map(|path| line_of(&self.list, path) + "\n").collect();
+        lines.sort();
+        write_atomically(&self.list, |out| out.write_all(lines.concat().as_bytes()))
+    }
+}
+
+fn folder_of(list: &Path) -> &Path {
+    list.parent().unwrap_or(Path::new(""))
+}
+
+/// A file as the list beside it names it.
+fn line_of(list: &Path, path: &Path) -> String {
+    path.strip_prefix(folder_of(list)).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// A file of MicMac's folder `Homol`.
+fn micmac_file(homol: &Path, [a, b]: [&str; 2]) -> PathBuf {
+    homol.join(format!("Pastis{a}")).join(format!("{b}.txt"))
 }
 
 /// The file of a pair, or the folder `Homol`.
@@ -146,16 +269,35 @@ fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
     match format {
         MatchFormat::Asp => {
             let mut path = to.as_os_str().to_owned();
-            path.push(format!("-{a}__{b}.txt"));
+            path.push(format!("-{a}{BETWEEN}{b}.txt"));
             path.into()
         }
-        MatchFormat::S2p => to.join(format!("{a}__{b}")).join("sift_matches.txt"),
-        MatchFormat::Qgis => to.join(format!("{a}__{b}.points")),
-        MatchFormat::Vrt => to.join(format!("{a}__{b}.vrt")),
+        MatchFormat::S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
+        MatchFormat::Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
+        MatchFormat::Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
         MatchFormat::MicMac
         | MatchFormat::Csv
         | MatchFormat::Json
         | MatchFormat::Npz
         | MatchFormat::Colmap => to.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_whose_joined_names_are_the_same_are_found() {
+        let found =
+            |names: &[&str]| joined_alike(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        for alike in [&["a", "b__c", "a__b", "c"][..], &["a", "_b", "a_", "b"], &["x", "x__x", "x__x__x"]] {
+            let [one, other] = found(alike).unwrap();
+            assert_eq!(one.join(BETWEEN), other.join(BETWEEN), "{alike:?}");
+            assert_ne!(one, other);
+        }
+        for apart in [&["a", "b__c", "c"][..], &["a", "b", "a__b"], &["IMG_1", "IMG__2", "_"], &[]] {
+            assert_eq!(found(apart), None, "{apart:?}");
+        }
     }
 }

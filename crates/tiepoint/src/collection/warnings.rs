@@ -34,6 +34,13 @@ impl Extracted {
                 "{count} of {all} photographs have no mask in {folder} and count whole: {first}, …"
             ));
         }
+        if let Some(first) = self.turned.first() {
+            warnings.push(format!(
+                "{} photographs are not stored upright, such as {first}: features given for them must be of their stored pixels, as \
+                 COLMAP and `detect --no-orient` find them",
+                self.turned.len()
+            ));
+        }
         if left_out > there {
             warnings.push(format!("{left_out} of {all} photographs are left out"));
         }

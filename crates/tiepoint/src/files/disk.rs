@@ -1,5 +1,6 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
+use super::is_stdout;
 use super::unfinished::{Unfinished, folder_of, followed};
 use crate::device::Cancel;
 use crate::{Error, Result};
@@ -125,6 +126,9 @@ fn written(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
 ) -> io::Result<Option<Unfinished>> {
+    if let Some(stdout) = stdout(path)? {
+        return fill(stdout, content).map(|()| None);
+    }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
@@ -139,6 +143,22 @@ fn written(
     let unfinished = Unfinished::create(followed(path)?)?;
     fill(unfinished.file()?, content)?;
     Ok(Some(unfinished))
+}
+
+/// The process's standard output, if that is the path: a regular file to which it may lead must not be replaced.
+#[cfg(unix)]
+fn stdout(path: &Path) -> io::Result<Option<File>> {
+    use std::os::fd::AsFd;
+    if !is_stdout(path) {
+        return Ok(None);
+    }
+    io::stdout().flush()?;
+    Ok(Some(io::stdout().as_fd().try_clone_to_owned()?.into()))
+}
+
+#[cfg(not(unix))]
+fn stdout(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
 fn fill(file: File, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>) -> io::Result<()> {

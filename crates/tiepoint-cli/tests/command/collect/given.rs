@@ -257,4 +257,80 @@ fn verified_pairs_are_written_for_other_programs() {
     // The same from photographs in one call.
     folder.works("collect images/a.png images/c.png images/d.png --output again --device cpu --format asp");
     assert_eq!(folder.read("again-a__d.txt"), folder.read("run-a__d.txt"));
+    // What this command did not write stays; what it wrote for pairs that are no longer there goes.
+    folder.make("mine");
+    folder.put("mine/a__c.points", "edited by hand");
+    let export = "collect export --work few.db.work --format qgis --output";
+    folder.refuses(format!("{export} mine"), 1, &["a__c.points is there", "not written by this command"]);
+    assert_eq!(folder.text("mine/a__c.points"), "edited by hand");
+    folder.works(format!("{export} points"));
+    folder.works(
+        "collect images/a.png images/c.png --work two.work --device cpu --format qgis --output points",
+    );
+    assert!(folder.has("points/a__c.points") && !folder.has("points/a__d.points"), "{:?}", folder.files());
+    for (from, to) in [("a", "a"), ("c", "b__c"), ("d", "a__b"), ("other", "c")] {
+        folder.make("joined");
+        folder.put(&format!("joined/{to}.png"), folder.read(&format!("images/{from}.png")));
+    }
+    folder.refuses(
+        "collect joined --device cpu --format s2p --output s2p",
+        1,
+        &["would share one name", "b__c"],
+    );
+}
+
+#[test]
+fn no_result_replaces_what_a_collection_reads() {
+    let folder = Folder::new("collect-inputs");
+    photographs(&folder);
+    let images = "images/a.png images/c.png";
+    folder.put("pairs.txt", "a.png c.png\n");
+    folder.works(format!("collect {images} --output a.db --device cpu --pairs pairs.txt"));
+    folder.make("masks");
+    folder.write("masks/a.png.png", Image::filled(Size::new(240, 180), 1, 255_u8));
+    let collection = Collection::open(folder.at("a.db.work")).unwrap();
+    let PhotographFeatures::Found(found) = collection.features(0).unwrap() else { panic!("found") };
+    folder.make("given");
+    for name in ["a.png", "c.png"] {
+        files::write(folder.at(&format!("given/{name}.npz")), &found).unwrap();
+    }
+    for line in [
+        "export --work a.db.work --output b.db --pair-list pairs.txt".to_owned(),
+        "export --work a.db.work --output b.db --pair-list a.db.work/collection.json".to_owned(),
+        format!("{images} --output b.db --device cpu --masks masks --pair-list masks/a.png.png"),
+        format!("{images} --output b.db --device cpu --features given --pair-list given/a.png.npz"),
+    ] {
+        folder.refuses(format!("collect {line}"), 2, &["would replace the input"]);
+    }
+    folder.put("masks/c.png.png", "no image");
+    let told = folder.notes(format!("collect {images} --output m.db --device cpu --masks masks"));
+    assert!(told.contains("c.png is left out: ") && told.contains("masks/c.png.png: not an image"), "{told}");
+}
+
+#[test]
+fn features_of_pictures_that_are_not_stored_upright_are_told_of() {
+    let folder = Folder::new("collect-turned");
+    folder.make("images");
+    let photograph = view(Size::new(240, 180), 4, 0.05, 1.0, [0.0; 2], [0.0; 2]);
+    for (name, orientation) in [("a.jpg", 3_u8), ("b.jpg", 6)] {
+        folder.write(&format!("images/{name}"), photograph.clone());
+        // An APP1 segment with the orientation alone, after the start of the image.
+        let mut exif =
+            b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x00\0\0\0\0\0\0\0"
+                .to_vec();
+        exif[28] = orientation;
+        let mut bytes = folder.read(&format!("images/{name}"));
+        bytes.splice(2..2, exif);
+        folder.put(&format!("images/{name}"), bytes);
+        folder.make("given");
+        folder.works(format!("detect images/{name} --output given/{name}.csv --device cpu"));
+    }
+    let told = folder.notes("collect images --output x.db --device cpu --features given");
+    assert!(told.contains("2 photographs are not stored upright, such as a.jpg"), "{told}");
+    assert!(told.contains("b.jpg is left out") && told.contains("EXIF orientation 6"), "{told}");
+    for name in ["a.jpg", "b.jpg"] {
+        folder.works(format!("detect images/{name} --output given/{name}.csv --device cpu --no-orient"));
+    }
+    let told = folder.notes("collect images --output y.db --device cpu --features given");
+    assert!(!told.contains("left out"), "{told}");
 }

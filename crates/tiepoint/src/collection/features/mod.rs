@@ -15,7 +15,7 @@ use crate::image::{self, Size};
 use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
 use file::{Readable, encode};
-use search::Extraction;
+use search::{Extraction, Told};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,6 +84,9 @@ pub struct Extracted {
     /// tried again: stages that need them do not start without them.
     #[serde(serialize_with = "with_reasons")]
     pub failed: Vec<(String, String)>,
+    /// Photographs for which features were given in this run, and which are not stored upright.
+    #[serde(skip)]
+    pub turned: Vec<String>,
 }
 
 /// Hash of a file's content.
@@ -114,13 +117,15 @@ impl Collection {
             let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
             folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
         }
-        let [unreadable, failed] = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
+        let Told { unreadable, failed, turned } =
+            Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
         Ok(Extracted {
             searched: todo.len() - unreadable.len() - failed.len(),
             present: mine.len() - todo.len(),
             unreadable,
             without_mask: self.without_mask(&mine),
             failed,
+            turned,
         })
     }
 
@@ -157,7 +162,7 @@ impl Collection {
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
         let mut features = features.clone();
         if features.image.is_empty() {
-            let size = self.size_of(index, &sources)?;
+            let (size, _) = self.stored_size(index, &sources)?;
             let refused = |reason| Error::Mismatch(format!("{}: {reason}", self.photographs()[index].name));
             features = given::of_photograph(features, size).map_err(refused)?;
         }
@@ -166,9 +171,11 @@ impl Collection {
 
     /// The size of a photograph. It is read as a whole, because one that cannot be read is left out even if it has
     /// features.
-    fn size_of(&self, index: usize, sources: &Sources) -> Result<Size> {
+    /// The size of a photograph's stored pixels, and its EXIF orientation.
+    fn stored_size(&self, index: usize, sources: &Sources) -> Result<(Size, u8)> {
         let (path, limits) = (self.path_of(index), self.limits().with_orient(false));
-        Ok(image::decode_grey_alpha(&sources.photograph, path, &limits)?.image.size())
+        let decoded = image::decode_grey_alpha(&sources.photograph, path, &limits)?;
+        Ok((decoded.image.size(), decoded.orientation))
     }
 
     fn write_features(

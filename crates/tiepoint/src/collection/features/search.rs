@@ -22,6 +22,7 @@ use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::register::{Modality, Structure};
 use crate::{Error, Result, by_pixel};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -50,8 +51,20 @@ pub(super) struct Extraction<'c> {
     unreadable: Mutex<Vec<(usize, String)>>,
     /// Photographs that are to be tried again.
     failed: Mutex<Vec<(usize, String)>>,
+    /// Photographs with given features that are not stored upright.
+    turned: Mutex<Vec<usize>>,
     /// Writes the files of features.
     disk: Disk,
+}
+
+/// What a search tells of single photographs, by name.
+pub(super) struct Told {
+    /// Those that cannot be read, with the reasons.
+    pub(super) unreadable: Vec<(String, String)>,
+    /// Those that are to be tried again, with the reasons.
+    pub(super) failed: Vec<(String, String)>,
+    /// Those with given features that are not stored upright.
+    pub(super) turned: Vec<String>,
 }
 
 /// A photograph that has been read and can be searched.
@@ -146,23 +159,29 @@ impl<'c> Extraction<'c> {
             todo,
             unreadable: Mutex::default(),
             failed: Mutex::default(),
+            turned: Mutex::default(),
             disk: Disk::meanwhile(collection.syncs()),
         })
     }
 
-    /// Searches all photographs. Returns those that cannot be read and those that are to be tried again, with reasons.
-    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<[Vec<(String, String)>; 2]> {
+    /// Searches all photographs.
+    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<Told> {
         if !self.todo.is_empty() {
             self.search(cpu, processors)?;
         }
         self.disk.finish()?;
-        Ok([self.unreadable, self.failed].map(|reasons| {
+        let mut turned = self.turned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        turned.sort_unstable();
+        let turned = turned.into_iter().map(|i| self.collection.photographs()[i].name.clone()).collect();
+        let reasons = [self.unreadable, self.failed].map(|reasons| {
             let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
             reasons.sort();
             let named =
                 |(i, reason): (usize, String)| (self.collection.photographs()[i].name.clone(), reason);
             reasons.into_iter().map(named).collect()
-        }))
+        });
+        let [unreadable, failed] = reasons;
+        Ok(Told { unreadable, failed, turned })
     }
 
     fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {
@@ -235,8 +254,12 @@ impl<'c> Extraction<'c> {
         };
         match decode(&sources) {
             Ok(photograph) => Ok(Some(photograph)),
-            // The reason alone: reports put the photograph's name before it.
-            Err(Error::Format { reason, .. }) => {
+            // Reports put the photograph's name before the reason, which names its mask or its features.
+            Err(Error::Format { path, reason }) => {
+                let name = &self.collection.photographs()[index].name;
+                let is_named = path == self.collection.path_of(index) || path == Path::new(name);
+                let said = is_named || reason.contains(&*path.to_string_lossy());
+                let reason = if said { reason } else { format!("{}: {reason}", path.display()) };
                 self.set_aside(index, &sources.origin, reason).map(|()| None)
             }
             Err(other) => self.set_aside(index, &sources.origin, other.to_string()).map(|()| None),
@@ -262,9 +285,19 @@ impl<'c> Extraction<'c> {
 
     /// The features that are given for a photograph.
     fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(Origin, Features)> {
-        let size = self.collection.size_of(index, sources)?;
+        let (size, orientation) = self.collection.stored_size(index, sources)?;
         let name = &self.collection.photographs()[index].name;
-        let features = given.features_of(name, sources.beside.as_ref(), size)?;
+        let mut features = given.features_of(name, sources.beside.as_ref(), size);
+        if orientation != 1 {
+            lock(&self.turned).push(index);
+            if let Err(Error::Format { reason, .. }) = &mut features {
+                *reason += &format!(
+                    ". The photograph is not stored upright (EXIF orientation {orientation}), and features must be of its stored \
+                     pixels: `detect --no-orient`"
+                );
+            }
+        }
+        let features = features?;
         Ok((sources.origin.clone(), features))
     }
 

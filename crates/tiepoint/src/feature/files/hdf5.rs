@@ -13,10 +13,16 @@ use std::sync::Arc;
 
 /// The largest array that is read: descriptors of two million features of 256 floats.
 const MOST_BYTES: usize = 1 << 31;
+/// An array may take as many times the bytes of its file: more than deflate can save. Smaller ones than [`SMALL`] may be
+/// fill values.
+const MOST_TIMES: u64 = 1100;
+const SMALL: u64 = 1 << 24;
 
 /// An HDF5 file that is open.
 pub(crate) struct Hdf5 {
     file: Hdf5File,
+    /// The bytes of the file.
+    len: u64,
 }
 
 impl Hdf5 {
@@ -33,8 +39,9 @@ impl Hdf5 {
     pub(crate) fn of(storage: DynStorage) -> std::result::Result<Self, String> {
         // Every array is read once.
         let options = OpenOptions::default().with_max_read_bytes(MOST_BYTES).with_chunk_cache_bytes(0);
+        let len = storage.len();
         let file = Hdf5File::from_storage_with_options(storage, options).map_err(|e| damaged(&e))?;
-        Ok(Self { file })
+        Ok(Self { file, len })
     }
 
     /// The names of the groups and of the arrays in a group.
@@ -72,6 +79,13 @@ impl Hdf5 {
         }
         let shape = data.shape().iter().map(|side| usize::try_from(*side));
         let shape = shape.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| format!("{place}: {e}"))?;
+        let bytes = shape.iter().fold(*size as u64, |bytes, side| bytes.saturating_mul(*side as u64));
+        if bytes > SMALL.max(self.len.saturating_mul(MOST_TIMES)) {
+            return Err(format!(
+                "{place}: {shape:?} is too large for a file of {} bytes; it is damaged",
+                self.len
+            ));
+        }
         let kind = format!("{}{letter}{size}", if *size == 1 { '|' } else { '<' });
         let bytes = data.read_raw_bytes().map_err(fault)?;
         Array::new(&kind, shape, bytes).map(Some).map_err(|e| format!("{place}: {e}"))
@@ -105,6 +119,20 @@ mod tests {
 
     fn opened(bytes: &[u8]) -> std::result::Result<Hdf5, String> {
         Hdf5::of(Arc::new(BytesStorage::new(bytes.to_vec())))
+    }
+
+    #[test]
+    fn a_side_that_the_file_cannot_hold_is_refused() {
+        let mut refused = 0;
+        for bytes in FEATURES {
+            for at in (0..bytes.len() - 8).filter(|at| bytes[*at..][..8] == 3_u64.to_le_bytes()) {
+                let mut damaged = bytes.to_vec();
+                damaged[at + 3] = 1;
+                let found = opened(&damaged).and_then(|file| file.features("a.png"));
+                refused += usize::from(found.is_err_and(|why| why.contains("too large for a file of")));
+            }
+        }
+        assert!(refused > 0);
     }
 
     #[test]
