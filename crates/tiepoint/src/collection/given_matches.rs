@@ -177,7 +177,7 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
         let said = |reason: String| format!("line {number}: {reason}");
         match (pair, line.trim()) {
             (_, "") => pair = None,
-            (None, comment) if comment.starts_with('#') => {}
+            (None, comment) if comment.starts_with('#') && names.pair(comment).is_err() => {}
             (None, _) => {
                 let found = names.pair(line).map_err(said)?;
                 if found[0] == found[1] {

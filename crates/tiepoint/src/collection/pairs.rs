@@ -442,13 +442,15 @@ impl<'p> Names<'p> {
     }
 }
 
-/// The pairs in a file: two names a line. Empty lines and those that begin with # are skipped.
+/// The pairs in a file: two names a line. Empty lines are skipped, and those that begin with # unless they name two
+/// photographs.
 fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let (names, mut pairs) = (Names::of_photographs(photographs), Vec::new());
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'))
-    {
-        let pair = names.pair(line).map_err(|e| Error::format(path, format!("line {number}: {e}")))?;
-        pairs.push(pair);
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        match names.pair(line) {
+            Err(_) if line.starts_with('#') => {}
+            pair => pairs.push(pair.map_err(|e| Error::format(path, format!("line {number}: {e}")))?),
+        }
     }
     Ok(PairSet::list(pairs))
 }
@@ -466,6 +468,16 @@ mod tests {
             ..Photograph::named(format!("image {i}.jpg"), i)
         };
         (0..).zip(positions).map(photograph).collect()
+    }
+
+    #[test]
+    fn a_line_that_names_two_photographs_is_no_comment() {
+        let named: Vec<Photograph> =
+            (0..).zip(["#1.jpg", "#2.jpg", "b.jpg"]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let text = "# first pairs\n#1.jpg #2.jpg\n\n#b.jpg #2.jpg\nb.jpg #1.jpg\n";
+        let set = listed(text, Path::new("pairs.txt"), &named).unwrap();
+        assert_eq!(set.count(3), 2);
+        assert!(listed("c.jpg #1.jpg", Path::new("pairs.txt"), &named).is_err());
     }
 
     #[test]
