@@ -190,7 +190,11 @@ impl<'p> StructureFinder<'p> {
         let cpu = &self.processor.cpu;
         match lanes {
             Lanes::Host(image) => resample(image.view(), Scaling::HalveMean, cpu),
-            Lanes::Device(image) => self.on(image.gpu())?.halved(image)?.download_by(cpu),
+            Lanes::Device(image) => self.processor.gpu_or_cpu(
+                "structure",
+                |gpu| self.on(gpu)?.halved(image)?.download_by(cpu),
+                |cpu| resample(image.download_by(cpu)?.view(), Scaling::HalveMean, cpu),
+            ),
         }
     }
 
