@@ -213,8 +213,17 @@ impl Cpu {
 
     /// The number of threads that may work now.
     pub(crate) fn threads_at_work(&self) -> usize {
-        let starting = self.driver.iter().find(|driver| driver.starts.load(atomic::Ordering::Relaxed));
-        self.threads() - starting.map_or(0, |driver| driver.left)
+        if self.is_beside_start() { self.threads_beside_start() } else { self.threads() }
+    }
+
+    /// Whether a driver starts now.
+    pub(crate) fn is_beside_start(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.starts.load(atomic::Ordering::Relaxed))
+    }
+
+    /// The number of threads that may work while a driver starts.
+    pub(crate) fn threads_beside_start(&self) -> usize {
+        self.threads() - self.driver.as_ref().map_or(0, |driver| driver.left)
     }
 
     /// The name of the SIMD level in use, for messages.

@@ -89,6 +89,7 @@ fn threads_are_left_to_a_driver_while_it_starts() {
         assert_eq!(cpu.threads_at_work(), threads, "{threads} of {cores}: it does not start yet");
         driver.starts.store(true, Ordering::Relaxed);
         assert_eq!(cpu.threads_at_work(), threads - left, "{threads} of {cores}");
+        assert!(cpu.is_beside_start() && cpu.threads_beside_start() == threads - left);
         assert_eq!(cpu.map(40, |i| i), (0..40).collect::<Vec<_>>());
     }
     let (driver, (end, wait)) = (Arc::new(Driver::default()), channel::<()>());

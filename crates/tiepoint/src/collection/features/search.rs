@@ -36,6 +36,9 @@ const BATCH: usize = 8;
 /// How often a GPU's thread looks whether the GPU is open by now.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How long kernels that are compiled take to load, beside other work.
+const LOADED: Duration = Duration::from_millis(200);
+
 /// The search of some photographs.
 pub(super) struct Extraction<'c> {
     collection: &'c Collection,
@@ -203,8 +206,8 @@ impl<'c> Extraction<'c> {
         for number in 0..readers {
             jobs.push(Box::new(move |stop| {
                 let _reading = Reading(shared);
-                while number >= cpu.threads_at_work() && self.is_left() && !stop.is_set() {
-                    thread::sleep(LOOK);
+                if number >= cpu.threads_beside_start() {
+                    self.wait_for_start(cpu, shared, stop);
                 }
                 // If there are fewer photographs than threads, each gets several.
                 let cpu = Cpu::with_threads((threads / readers).max(1))?.ending_with(cpu);
@@ -230,6 +233,17 @@ impl<'c> Extraction<'c> {
         }
         drop((to_write, found));
         side_by_side(cpu, jobs)
+    }
+
+    /// Waits while a driver starts, and then until its GPU can search, which takes a moment if its kernels are compiled.
+    fn wait_for_start(&self, cpu: &Cpu, shared: &Shared<'_>, stop: &Stop) {
+        let mut since = Instant::now();
+        while since.elapsed() < LOADED && !shared.is_open() && self.is_left() && !stop.is_set() {
+            if cpu.is_beside_start() {
+                since = Instant::now();
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     fn is_left(&self) -> bool {
