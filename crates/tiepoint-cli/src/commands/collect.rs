@@ -339,8 +339,8 @@ fn inputs(options: &CollectionOptions) -> Vec<PathBuf> {
     files
 }
 
-/// The collection with the options of the output. Fails if a result would replace one of its inputs, or what it keeps in its
-/// work folder.
+/// The collection with the options of the output. Fails if a result would replace one of its inputs, or the list of
+/// its photographs in its work folder.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
     let own = collection.folder().join("collection.json");

@@ -16,15 +16,15 @@
 use super::{Collection, PhotographFeatures};
 use crate::assess::CollectionEvidence;
 use crate::device::Cpu;
-use crate::files::write_atomically;
+use crate::files::{remove_if_there, write_atomically};
 use crate::image::{Georeference, read_georeference};
 use crate::matching::Match;
-use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, write_matches};
+use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, micmac_file, write_matches};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -206,7 +206,10 @@ impl OwnFiles {
             text => text.unwrap_or_default(),
         };
         let folder = folder_of(&list).to_owned();
-        let before = text.lines().map(|line| folder.join(line)).collect();
+        // Whatever the list says, nothing outside of its folder is removed or replaced.
+        let is_below =
+            |line: &&str| Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
+        let before = text.lines().filter(is_below).map(|line| folder.join(line)).collect();
         Ok(Self { list, before, now: HashSet::new(), open: None })
     }
 
@@ -239,10 +242,7 @@ impl OwnFiles {
             return Ok(());
         }
         for stale in self.before.difference(&self.now) {
-            match std::fs::remove_file(stale) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(stale, e)),
-                _ => {}
-            }
+            remove_if_there(stale)?;
         }
         let mut lines: Vec<String> = self.now.iter().map(|path| line_of(&self.list, path) + "\n").collect();
         lines.sort();
@@ -257,11 +257,6 @@ fn folder_of(list: &Path) -> &Path {
 /// A file as the list beside it names it.
 fn line_of(list: &Path, path: &Path) -> String {
     path.strip_prefix(folder_of(list)).unwrap_or(path).to_string_lossy().into_owned()
-}
-
-/// A file of MicMac's folder `Homol`.
-fn micmac_file(homol: &Path, [a, b]: [&str; 2]) -> PathBuf {
-    homol.join(format!("Pastis{a}")).join(format!("{b}.txt"))
 }
 
 /// The file of a pair, or the folder `Homol`.

@@ -44,6 +44,14 @@ pub fn write_atomically(
     Disk::at_once(waits_for_disk()).write(path.as_ref(), content)
 }
 
+/// Removes a file, if there is one.
+pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, e)),
+        _ => Ok(()),
+    }
+}
+
 /// The text of a file. `expected` completes the error for a file that holds none.
 pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;

@@ -9,7 +9,7 @@ use super::{
     with_alpha, world_file,
 };
 use crate::device::Cpu;
-use crate::files::{format_of, is_stdout, write_atomically};
+use crate::files::{format_of, is_stdout, remove_if_there, write_atomically};
 use crate::options::named;
 use crate::{Error, Result, by_pixel};
 use std::io::{self, Write};
@@ -193,15 +193,7 @@ pub fn write_known<'a>(
     let mask = beside_as(path, "msk");
     match beside {
         Some(valid) => write_atomically(&mask, |out| tiff::write_mask(out, valid)),
-        None => remove(&mask),
-    }
-}
-
-/// Removes a file, if there is one.
-fn remove(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, e)),
-        _ => Ok(()),
+        None => remove_if_there(&mask),
     }
 }
 
@@ -229,7 +221,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
     for extension in ["ovr", "aux.xml"] {
         if path.extension().is_some() {
-            remove(&beside_as(path, extension))?;
+            remove_if_there(&beside_as(path, extension))?;
         }
     }
     write_atomically(path, |out| match format {

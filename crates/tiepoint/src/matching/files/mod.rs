@@ -32,7 +32,7 @@ use std::{
     collections::HashSet,
     fmt,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// One match as files hold it.
@@ -186,10 +186,11 @@ pub fn write_matches<'a>(
                     format!("MicMac's matches cannot be of {names:?}: no names of files"),
                 ));
             };
-            for (first, second, exchanged) in [(a, b, false), (b, a, true)] {
-                let folder = path.join(format!("Pastis{first}"));
-                std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
-                write_atomically(folder.join(format!("{second}.txt")), |out| {
+            for (names, exchanged) in [([a, b], false), ([b, a], true)] {
+                let file = micmac_file(path, names);
+                let folder = file.parent().unwrap_or(path);
+                std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+                write_atomically(&file, |out| {
                     inliers().try_for_each(|&MatchRow { a_xy, b_xy, .. }| {
                         let ([x, y], [u, v]) = if exchanged { (b_xy, a_xy) } else { (a_xy, b_xy) };
                         writeln!(out, "{x:?} {y:?} {u:?} {v:?} 1.0")
@@ -286,6 +287,11 @@ fn vrt<'r>(
         }
         writeln!(out, "</VRTDataset>")
     })
+}
+
+/// The file of two images in MicMac's folder `Homol`.
+pub(crate) fn micmac_file(homol: &Path, [first, second]: [&str; 2]) -> PathBuf {
+    homol.join(format!("Pastis{first}")).join(format!("{second}.txt"))
 }
 
 fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Tie points of files, told by what is in them.
 
-use super::{MatchFormat, MatchRow, npz};
+use super::{MatchFormat, MatchRow, micmac_file, npz};
 use crate::files::read_text;
 use crate::image::Size;
 use crate::matching::Match;
@@ -67,8 +67,7 @@ pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Resul
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
     let within = match &names {
         Some([a, b]) if path.is_dir() => {
-            let ways =
-                [(a, b), (b, a)].map(|(a, b)| path.join(format!("Pastis{a}")).join(format!("{b}.txt")));
+            let ways = [[a, b], [b, a]].map(|names| micmac_file(path, names.map(String::as_str)));
             let expected = ways[0].display();
             let missing = format!("holds no matches of {a} and {b}: expected {expected} (MicMac)");
             let found = ways.iter().find(|path| path.is_file());

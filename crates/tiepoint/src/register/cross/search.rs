@@ -58,11 +58,6 @@ impl Hypothesis {
     }
 }
 
-/// How far apart maps take a place, in pixels, and the ratio of their turns and scales as complex numbers from 1, before
-/// they count as different.
-const SAME_PLACE: f64 = 20.0;
-const SAME_TURN: f64 = 0.4;
-
 /// Side of a cell of shifts, as a share of the diagonal of B, and its least value in pixels.
 const CELL: [f64; 2] = [0.04, 20.0];
 /// The most combinations of turn and scale that are fitted.
@@ -80,6 +75,10 @@ const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
+/// How far apart maps take a place, in pixels, and the ratio of their turns and scales as complex numbers from 1, before
+/// they count as different.
+const SAME_PLACE: f64 = 20.0;
+const SAME_TURN: f64 = 0.4;
 /// Side of the cells in which covered places are counted.
 const PLACE: f64 = 24.0;
 
