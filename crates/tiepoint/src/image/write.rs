@@ -218,12 +218,6 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         return Err(Error::format(path, format!("an image of {size} pixels cannot be written")));
     }
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
-    // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
-    for extension in ["ovr", "aux.xml"] {
-        if path.extension().is_some() {
-            remove_if_there(&beside_as(path, extension))?;
-        }
-    }
     write_atomically(path, |out| match format {
         OutputFormat::Png => by_pixel!(view, v => png::write(out, v, png::push_levels)),
         OutputFormat::Tiff => tiff::write(out, &view, extra),
@@ -234,7 +228,14 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
-    })
+    })?;
+    // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
+    for extension in ["ovr", "aux.xml"] {
+        if path.extension().is_some() {
+            remove_if_there(&beside_as(path, extension))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes these rows of an image, each as the bytes that `push` appends.
