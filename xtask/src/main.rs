@@ -34,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test [ARGUMENTS]   all tests; arguments of cargo test
   test --arm [NAME]  those of 64-bit ARM whose name contains NAME, in an emulator
   test --windows [NAME]  those of Windows, in Wine
+  part NAME          one part of all tests, such as library or python
   torture [SECONDS]  changes, kills, interrupts and power cuts by chance, for five minutes or so long
   prepare            installs what tests need, where it may
   bench [ROWS]       times beside OpenCV's
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Some(opencl::LIST) => opencl::print_list(),
         Some("python") => python_package::run(),
         Some("wheel") => wheel::wheel(),
+        Some("part") => test::run_part(&arguments.collect::<Vec<_>>()),
         Some("torture") => torture::run(&arguments.collect::<Vec<_>>()),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         _ => Err(USAGE.into()),

@@ -3,7 +3,7 @@
 
 use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
@@ -11,10 +11,10 @@ pub(crate) struct Prepared {
     /// With these set, a test that needs what was found may not skip.
     pub(crate) variables: Variables,
     pub(crate) rusticl: Option<Variables>,
-    /// The packages for the tests of the Python package.
-    pub(crate) python: Option<PathBuf>,
-    /// The packages for the tests of the recipe for a cluster.
-    pub(crate) cluster: Option<PathBuf>,
+    /// Whether the packages for the tests of the Python package are there.
+    pub(crate) python: bool,
+    /// Whether those for the tests of the recipe for a cluster are.
+    pub(crate) cluster: bool,
     /// Whether there is a browser for the pages of reports.
     pub(crate) browser: bool,
 }
@@ -42,8 +42,8 @@ pub(crate) fn prepare() -> Result<Prepared> {
         variables,
         rusticl,
         browser: there(report::prepare(), "the pages of reports are not opened")?.is_some(),
-        python: there(python_package::prepare(), "the Python package is not tested")?,
-        cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?,
+        python: there(python_package::prepare(), "the Python package is not tested")?.is_some(),
+        cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?.is_some(),
     })
 }
 

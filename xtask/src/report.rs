@@ -3,7 +3,6 @@
 use crate::{Result, built, cargo, debian, succeed, workspace};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 /// Makes sure that Node, its package manager, Chromium and the packages of the tests are there.
 pub(crate) fn prepare() -> Result<()> {
@@ -18,7 +17,6 @@ pub(crate) fn prepare() -> Result<()> {
 /// Checks the types of the script, then opens every kind of page in a browser. The command is the one that `cargo test`
 /// has built. `data` is the folder of photographs with ground truth.
 pub(crate) fn test(data: &Path) -> Result<()> {
-    let started = Instant::now();
     npm(&["run", "--silent", "types"])?;
     let build = ["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"];
     succeed(&mut cargo(&build))?;
@@ -28,9 +26,7 @@ pub(crate) fn test(data: &Path) -> Result<()> {
     if let Ok(data) = data.canonicalize() {
         browser.env("TIEPOINT_DATA", data);
     }
-    succeed(&mut browser)?;
-    println!("reports in a browser: {} s", started.elapsed().as_secs());
-    Ok(())
+    succeed(&mut browser)
 }
 
 fn npm(arguments: &[&str]) -> Result<()> {

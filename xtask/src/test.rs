@@ -1,12 +1,13 @@
 //! `cargo xtask test`: runs every test that this machine can run, and prints a line about those that it cannot.
 
 use crate::prepare::{self, Prepared, Variables};
-use crate::{Result, claims, cluster, data_folder, emulated, opencl, report, succeed, told};
+use crate::{Result, claims, cluster, data_folder, emulated, opencl, python_package, report, succeed, told};
 use fearless_simd::Level;
 use std::env;
-use std::panic::resume_unwind;
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
@@ -27,85 +28,162 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ),
     }
     print_levels();
-    let prepared = prepare::prepare()?;
-    match arguments {
-        [] => cargo_tests(&data, &prepared.variables)?,
+    let prepared = match arguments {
+        [] => {
+            let prepared = prepare_while_building()?;
+            run_parts(&prepared)?;
+            prepared
+        }
         _ => {
+            let prepared = prepare::prepare()?;
             let all = ["test", "--workspace", "--no-fail-fast"].into_iter();
             let all: Vec<_> = all.chain(arguments.iter().map(String::as_str)).collect();
             cargo(&all, &data, prepared.variables.clone())?;
+            prepared
         }
-    }
+    };
     claims::check(&listed(&["--workspace", "--tests"], &data, &prepared.variables)?)?;
-    if arguments.is_empty() {
-        rest(&prepared, &data)?;
-    }
     println!("all tests passed");
     Ok(())
 }
 
-/// All tests of Rust. Examples are compiled by the lints.
-fn cargo_tests(data: &Path, variables: &Variables) -> Result<()> {
-    // A failing program must not hide the results of the others.
-    let runs: [&[&str]; 2] = [&["--lib", "--bins", "--test", "*"], &["--doc"]];
-    let runs = runs.map(|which| {
-        cargo(&[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables.clone())
-    });
-    let failed: Vec<String> = runs.into_iter().filter_map(Result::err).collect();
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
-}
+/// Rust's tests but those of documentation. Examples are compiled by the lints.
+const PROGRAMS: [&str; 4] = ["--lib", "--bins", "--test", "*"];
 
-/// What `cargo test` does not run. Most of it keeps one core busy at a time, so the Python package and the site are tested
-/// beside the rest.
-fn rest(prepared: &Prepared, data: &Path) -> Result<()> {
+/// Installs what tests need, most of which is waiting for downloads, while cargo builds the programs. An error of the
+/// build is reported when they are run.
+fn prepare_while_building() -> Result<Prepared> {
     std::thread::scope(|scope| {
-        let wanted = prepared.python.is_some();
-        let python = wanted.then(|| scope.spawn(|| python_in_a_process(&prepared.variables)));
-        let here = || {
-            if let Some(variables) = &prepared.rusticl {
-                on_rusticl(data, variables)?;
-            }
-            if let Some(packages) = &prepared.cluster {
-                cluster::test(packages, &prepared.variables)?;
-            }
-            if prepared.browser { report::test(data) } else { Ok(()) }
-        };
-        let here = here();
-        let python = python.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        match (here, python.unwrap_or(Ok(()))) {
-            (Err(here), Err(python)) => Err(format!("{here}; {python}")),
-            (here, python) => here.and(python),
-        }
+        scope.spawn(|| {
+            let _ =
+                succeed(&mut crate::cargo(&[&["test", "--workspace", "--no-run"], &PROGRAMS[..]].concat()));
+        });
+        prepare::prepare()
     })
 }
 
-/// `cargo xtask python` in a process of its own. Its lines are printed together when it has ended.
-fn python_in_a_process(variables: &Variables) -> Result<()> {
-    let this = env::current_exe().map_err(|e| e.to_string())?;
-    let run = Command::new(this).arg("python").envs(variables.iter().cloned()).output();
-    let run = run.map_err(|e| format!("cargo xtask python: {e}"))?;
-    let [out, err] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    println!("the Python package and the site, tested beside the above:\n{out}{err}");
-    if run.status.success() { Ok(()) } else { Err(format!("cargo xtask python: {}", run.status)) }
+/// A part of all tests, which `cargo xtask part NAME` runs.
+struct Part {
+    name: &'static str,
+    run: fn(&Path) -> Result<()>,
+    /// The variables with which it runs, if it can run here.
+    variables: fn(&Prepared) -> Option<&Variables>,
+}
+
+/// All tests, the parts that take longest first, so that the others fill the gaps.
+const PARTS: [Part; 8] = [
+    Part {
+        name: "python",
+        run: |_| python_package::run(),
+        variables: |prepared| prepared.python.then_some(&prepared.variables),
+    },
+    Part {
+        name: "library",
+        run: |data| {
+            cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", "--skip", STEREO], data, vec![])
+        },
+        variables: |prepared| Some(&prepared.variables),
+    },
+    Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
+    Part {
+        name: "pages",
+        run: report::test,
+        variables: |prepared| prepared.browser.then_some(&prepared.variables),
+    },
+    Part {
+        name: "stereo",
+        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", STEREO], data, vec![]),
+        variables: |prepared| Some(&prepared.variables),
+    },
+    Part {
+        name: "programs",
+        run: |data| {
+            cargo(&[&["test", "--workspace", "--no-fail-fast"], &PROGRAMS[1..]].concat(), data, vec![])
+        },
+        variables: |prepared| Some(&prepared.variables),
+    },
+    Part {
+        name: "cluster",
+        run: |_| cluster::test(),
+        variables: |prepared| prepared.cluster.then_some(&prepared.variables),
+    },
+    Part {
+        name: "documentation",
+        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--doc"], data, vec![]),
+        variables: |prepared| Some(&prepared.variables),
+    },
+];
+
+/// Tests of the library whose names contain this are a part of their own, because most of their time passes in PoCL's
+/// compiler, which compiles one program at a time in a process.
+const STEREO: &str = "stereo::";
+
+/// Runs one of [`PARTS`].
+pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
+    let name = arguments.first().map_or("", String::as_str);
+    match PARTS.iter().find(|part| part.name == name) {
+        Some(part) => (part.run)(&data_folder()),
+        None => Err(format!("there is no part {name:?}; parts: {}", PARTS.map(|part| part.name).join(", "))),
+    }
+}
+
+/// Runs the parts that can run here, one for each core at a time and two at least: much of each keeps one core busy. Each
+/// is a process of its own, whose lines are printed together when it has ended. One that fails does not hide the results
+/// of the others.
+fn run_parts(prepared: &Prepared) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting = PARTS.iter().filter_map(|part| Some((part.name, (part.variables)(prepared)?)));
+    let waiting = Mutex::new(waiting.collect::<Vec<_>>().into_iter());
+    let failed = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..cores.clamp(2, PARTS.len()) {
+            scope.spawn(|| {
+                while let Some((name, variables)) = next() {
+                    if let Err(error) = in_a_process(name, variables, cores.div_ceil(2)) {
+                        failed
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(format!("{name}: {error}"));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// Runs a part, and prints all that it prints.
+fn in_a_process(name: &str, variables: &Variables, threads: usize) -> Result<()> {
+    let started = Instant::now();
+    let text = |e: std::io::Error| e.to_string();
+    println!("{name}: begins");
+    let mut part = Command::new(env::current_exe().map_err(text)?);
+    part.args(["part", name]).envs(variables.iter().cloned()).env("RUST_TEST_THREADS", threads.to_string());
+    let (mut lines, writer) = std::io::pipe().map_err(text)?;
+    part.stdout(writer.try_clone().map_err(text)?).stderr(writer);
+    let mut running = part.spawn().map_err(text)?;
+    // The writers that are open here would keep the reader waiting.
+    drop(part);
+    let mut printed = Vec::new();
+    lines.read_to_end(&mut printed).map_err(text)?;
+    let status = running.wait().map_err(text)?;
+    println!("== {name}, {} s\n{}", started.elapsed().as_secs(), String::from_utf8_lossy(&printed));
+    if status.success() { Ok(()) } else { Err(status.to_string()) }
 }
 
 /// The contract of the dialect and the kernels once more, on rusticl.
-fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
-    println!("kernels again, on rusticl");
-    let started = Instant::now();
-    check_left_out(data, variables)?;
+fn on_rusticl(data: &Path) -> Result<()> {
+    check_left_out(data)?;
     // For the whole workspace: a package alone would be built again, with fewer features of its dependencies.
-    cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
+    cargo(&["test", "--workspace", "--test", "devices"], data, vec![])?;
     // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
     // (`docs/notebook/gpu.md`).
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
-    cargo(&kernels, data, variables.clone())?;
-    println!(
-        "kernels on rusticl: {} s; left out: {}",
-        started.elapsed().as_secs(),
-        opencl::NOT_ON_RUSTICL.join(", ")
-    );
+    cargo(&kernels, data, vec![])?;
+    println!("left out: {}", opencl::NOT_ON_RUSTICL.join(", "));
     Ok(())
 }
 
@@ -115,8 +193,8 @@ fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> 
 }
 
 /// Fails if a test that is left out was renamed, because it would run.
-fn check_left_out(data: &Path, variables: &Variables) -> Result<()> {
-    let names = listed(&["--workspace", "--lib"], data, variables)?;
+fn check_left_out(data: &Path) -> Result<()> {
+    let names = listed(&["--workspace", "--lib"], data, &vec![])?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {
         Some(name) => Err(format!("xtask/src/opencl.rs leaves {name} out on rusticl: there is no such test")),
         None => Ok(()),

@@ -44,7 +44,7 @@ fn at_any_moment<R: PartialEq>(what: &str, cancel: &Cancel, call: impl Fn() -> R
 
 #[test]
 fn a_cancelled_call_is_an_error_and_the_next_call_is_right() {
-    let size = Size::new(400, 300);
+    let size = Size::new(240, 180);
     let turned = viewpoint(size, 0.2, 1.1, [0.05, 0.0], [6.0, -4.0]).unwrap();
     let options = SceneOptions::default().with_size(size).with_moving_from_reference(turned);
     let Scene { reference, moving, .. } = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
@@ -71,7 +71,7 @@ fn a_cancelled_call_is_an_error_and_the_next_call_is_right() {
         let [left, right] = images.map(|image| AnyView::from(image.view()));
         at_any_moment(&on("stereo"), &cancel, || stereo.compute(left, right, Masks::default(), processor));
         at_any_moment(&on("warp"), &cancel, || {
-            warp(reference.view(), &turned, Size::new(900, 700), &WarpOptions::default(), processor)
+            warp(reference.view(), &turned, Size::new(540, 420), &WarpOptions::default(), processor)
         });
         let wide = GaussOptions::sigma(30.0);
         at_any_moment(&on("gauss"), &cancel, || gauss(reference.view(), &wide, &processor.cpu));

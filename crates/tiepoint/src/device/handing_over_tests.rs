@@ -45,7 +45,7 @@ fn textures(count: u64, size: Size) -> Vec<Image<u8>> {
 
 /// A list of pictures of two sizes, with both detectors.
 pub(super) fn detected() -> Call<'static, Vec<Features>> {
-    let (mut images, others) = (textures(6, Size::new(120, 90)), textures(3, Size::new(100, 70)));
+    let (mut images, others) = (textures(6, Size::new(72, 54)), textures(3, Size::new(60, 42)));
     images.extend(others);
     let images: Vec<AnyImage> = images.into_iter().map(AnyImage::from).collect();
     let call = move |processor: &Processor| {
@@ -122,7 +122,7 @@ pub(super) fn collection_files(name: &str) -> Call<'static, BTreeMap<String, Vec
     let folder = Folder::new(name);
     let photographs = folder.join("images");
     std::fs::create_dir_all(&photographs).unwrap();
-    for (i, picture) in textures(9, Size::new(120, 90)).into_iter().enumerate() {
+    for (i, picture) in textures(9, Size::new(72, 54)).into_iter().enumerate() {
         image::write(photographs.join(format!("{i}.pgm")), &AnyImage::from(picture)).unwrap();
     }
     let options = CollectionOptions::default();

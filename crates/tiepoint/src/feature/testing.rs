@@ -94,7 +94,7 @@ pub(crate) fn batches_give_what_single_images_give<P: Twin>(
     scene: impl Fn(Size, u64) -> Image<u8>,
     options: &P::Options,
 ) {
-    let size = Size::new(81, 64);
+    let size = Size::new(61, 48);
     let images = [scene(size, 1), Image::filled(size, 1, 77), scene(size, 2)];
     let expected = images.each_ref().map(|image| P::on_cpu(image.view(), options, None));
     assert_eq!(

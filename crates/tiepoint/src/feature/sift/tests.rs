@@ -299,7 +299,7 @@ fn an_ellipse_has_features_at_its_foci() {
 }
 
 /// A photograph of the shared data, or a synthetic texture where the data are absent.
-pub(super) fn photo() -> Image<u8> {
+fn photo() -> Image<u8> {
     photograph("photos/building.jpg").unwrap_or_else(|| scene(Size::new(512, 512), 4))
 }
 

@@ -39,7 +39,7 @@ where
 
 #[test]
 fn variants_equal_the_cpu() {
-    let size = Size::new(170, 203);
+    let size = Size::new(118, 141);
     let image = texture::<u8>(size, 2);
     for preset in presets() {
         let preset = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
