@@ -4,9 +4,9 @@ use crate::geometry::Homography;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The homography in the file at `path`, as nine numbers row by row: in OpenCV XML or YAML (inside `<data>…</data>` or
-/// `data: […]`), in the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or in plain text (the `H1to2p` files
-/// of the Oxford sequences).
+/// The homography in the file at `path`, as nine numbers row by row: in OpenCV XML or YAML that holds one matrix
+/// (`<data>…</data>` or `data: […]`), as `"matrix"` in JSON (what `tiepoint match` prints by `--json` or writes), or in
+/// plain text (the `H1to2p` files of the Oxford sequences).
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers
@@ -33,9 +33,13 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
         return Err("the OpenCV XML has no complete <data>".into());
     }
     let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
-    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]"));
-    let printed = if data.is_none() { printed(text) } else { None };
-    let data = data.or(printed.as_deref()).unwrap_or(text);
+    let stored = xml.or_else(yaml);
+    let matrices = text.matches(if xml.is_some() { "<data>" } else { "data:" }).count();
+    if stored.is_some() && matrices > 1 {
+        return Err(format!("{matrices} matrices, expected a file with one"));
+    }
+    let written = if stored.is_none() { of_json(text).or_else(|| printed(text)) } else { None };
+    let data = stored.or(written.as_deref()).unwrap_or(text);
     let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
     let number = |word: &str| {
         let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
@@ -47,6 +51,14 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     };
     Homography::new([[a, b, c], [d, e, f], [g, h, i]])
         .map_err(|e| format!("the matrix cannot be inverted: {e}"))
+}
+
+/// The numbers of `"matrix"` in JSON, which has them in one list or row by row.
+fn of_json(text: &str) -> Option<String> {
+    let all: serde_json::Value = serde_json::from_str(text).ok()?;
+    let matrix = all.get("matrix")?.as_array()?;
+    let numbers = matrix.iter().flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
+    Some(numbers.map(ToString::to_string).collect::<Vec<_>>().join(" "))
 }
 
 /// The matrix in what `match` prints: three lines of three numbers, among lines of words.
@@ -96,6 +108,12 @@ mod tests {
         assert_eq!(parsed(&xml), Ok(H), "XML");
         let yaml = format!("%YAML:1.0\nH: !!opencv-matrix\n  rows: 3\n  data: [ {} ]\n", words.join(", "));
         assert_eq!(parsed(&yaml), Ok(H), "YAML");
+        assert!(parsed(&(yaml.clone() + &yaml)).unwrap_err().contains("2 matrices"), "two matrices in YAML");
+        let rows = [&words[..3], &words[3..6], &words[6..]].map(|row| format!("[{}]", row.join(", ")));
+        for matrix in [words.join(", "), rows.join(",\n")] {
+            let json = format!("{{\"sizes\": [[8, 6], [8, 6]], \"matrix\": [{matrix}], \"matches\": []}}");
+            assert_eq!(parsed(&json), Ok(H), "JSON: {json}");
+        }
     }
 
     #[test]
