@@ -60,11 +60,7 @@ fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &Sif
 }
 
 /// Compares the features of every cut into at most 16 bands with the CPU's, and returns the number of cuts.
-fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize
-where
-    for<'a> Pixels<'a>: From<&'a Image<T>>,
-    for<'a> AnyView<'a>: From<&'a Image<T>>,
-{
+fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize {
     let expected = of_cpu(image, mask, options);
     let mut cuts = cuts(image.size(), options, image.size().height / 3);
     cuts.retain(|cut| cut.count() <= 16);
