@@ -1,10 +1,10 @@
 //! Matching and verification of pairs.
 //!
-//! On a CPU every thread matches and verifies pairs of its own. With GPUs, several threads feed each of them with pairs
-//! to match. Matched pairs wait ([`Waiting`]) until there are hundreds, from any batch or tile; a GPU verifies them in
-//! separate queues beside its matching. While the GPUs are behind, threads of the CPU verify pairs, too; and where CPU
-//! and GPU share the work and the CPU's speed counts beside that of the GPUs, they match and verify pairs of their own.
-//! The result of a pair depends on nothing but the pair.
+//! On a CPU every thread matches and verifies pairs of its own. With GPUs, several threads prepare pairs for each of
+//! them. Matched pairs wait ([`Waiting`]) until there are hundreds, from any batch or tile; a GPU verifies them in
+//! separate queues beside its matching. While [`Waiting`] is at least half full, threads of the CPU verify pairs, too.
+//! Where CPU and GPU share the work and the CPU has more than a tenth of the GPUs' speed, its threads also match pairs
+//! of their own. The result of a pair depends on nothing but the pair.
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
@@ -257,7 +257,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// A CPU that is slower than this share of the GPUs only feeds them.
+/// A CPU that is slower than this share of the GPUs only prepares pairs for them.
 const COUNTS: f64 = 0.1;
 
 /// How CPU and GPUs share the pairs.

@@ -1,5 +1,5 @@
 //! The queue of matched pairs that are to be verified. GPUs take hundreds at a time, because they are fast only then.
-//! Threads of the CPU take one at a time, and only while the GPUs are behind.
+//! Threads of the CPU take one at a time, and only while the queue is at least half full.
 
 use super::workers::Stop;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
 /// The capacity of the queue: an `add` beyond it waits. A match takes 16 bytes here.
 const ROOM: Amount = Amount { pairs: 4096, matches: 1 << 22 };
 
-/// The GPUs are behind when the queue holds this much.
+/// Half of the queue. When it holds this much, the GPUs are behind, and the CPU helps.
 const BEHIND: Amount = Amount { pairs: ROOM.pairs / 2, matches: ROOM.matches / 2 };
 
 /// A number of pairs, and of their matches.

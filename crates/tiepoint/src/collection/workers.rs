@@ -77,8 +77,8 @@ impl Stop {
 /// A piece of work that runs on a thread of its own.
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
 
-/// Does `work` for everything that other threads send, until they have ended or the work is stopped. The receiving jobs
-/// own the channel together, so that sending fails once the last of them has ended.
+/// Does `work` for everything that other threads send, until they have ended or the work is stopped. Only the receiving
+/// jobs hold the receiver: after the last has ended, sending fails.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,

@@ -30,7 +30,7 @@ pub struct Cpu {
 pub(super) struct Driver {
     /// Whether it is starting now.
     pub(super) starts: AtomicBool,
-    /// The threads that do nothing meanwhile.
+    /// The number of threads that get no work while the driver starts.
     left: usize,
 }
 
@@ -282,10 +282,10 @@ impl Cpu {
 
     /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
     ///
-    /// Every thread has its own part of the chunks, the same in call after call, so that it finds in its cache what it
-    /// wrote before; when it has done that, it helps the others from the ends of theirs. It takes a quarter of what is left
-    /// at a time, so that all finish at about the same time. Rayon's own splitting would be compiled for each `f`, with
-    /// `f` inlined several times; here its part is the same for all.
+    /// Every thread begins with its own part of the chunks, the same in every call, so that what it wrote before is in
+    /// its cache. Then it takes chunks from the ends of other threads' parts. A thread takes a quarter of the rest of a
+    /// part at a time, so that all finish at about the same time. Rayon's own splitting would be compiled for each `f`,
+    /// with `f` inlined several times; here its part is the same for all.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let count = data.len().div_ceil(len);

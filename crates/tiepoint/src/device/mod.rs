@@ -69,7 +69,7 @@ pub struct Processor {
     computed: Arc<[AtomicBool; 2]>,
     /// Whether the CPU works while the GPU is being opened and its kernels are being compiled.
     hands_over: bool,
-    /// How often it has; shared by clones.
+    /// How often the CPU has done work because the GPU was not ready; shared by clones.
     not_ready: Arc<AtomicUsize>,
 }
 
@@ -148,8 +148,8 @@ impl Processor {
         matches!(self.gpu, Place::Beside(_))
     }
 
-    /// Says that work comes which a GPU would shorten by far: many pictures or pairs. A GPU that is opened beside the work
-    /// is then opened at once; otherwise not before the work has taken 0.7 s, because opening it takes a third of a second.
+    /// Announces many pictures or pairs, for which a GPU saves much time. A GPU that is opened beside the work is then
+    /// opened at once; otherwise not before the work has taken 0.7 s, because opening it takes a third of a second.
     pub fn expect_much_work(&self) {
         if let Place::Beside(opening) = &self.gpu {
             opening.hurry();

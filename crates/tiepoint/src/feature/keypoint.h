@@ -31,3 +31,10 @@ FUNCTION i32 keypoint_order(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) 
     c = compare_f32(a->x, b->x, compare_f32(a->scale, b->scale, c));
     return compare_f32(b->response, a->response, compare_f32(a->y, b->y, c));
 }
+
+// Whether the mask is not 0 at the point's pixel.
+FUNCTION i32 unmasked(const GLOBAL u8 *mask, i32 pitch, i32 width, i32 height, const Keypoint *point) {
+    i32 x = MIN_I((i32)MAX_F(ROUND_EVEN(point->x), 0.0f), width - 1);
+    i32 y = MIN_I((i32)MAX_F(ROUND_EVEN(point->y), 0.0f), height - 1);
+    return mask[(u64)y * pitch + x] != 0;
+}

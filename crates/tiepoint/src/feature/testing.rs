@@ -38,10 +38,7 @@ pub(crate) fn agree<P: Twin, T: GpuPixel>(
     image: &Image<T>,
     options: &P::Options,
     mask: Option<&Image<u8>>,
-) -> Features
-where
-    for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
-{
+) -> Features {
     let mask = mask.map(Image::view);
     let expected = P::on_cpu(image.view(), options, mask);
     let detector = GpuDetector::<P>::new(&beside(gpu), *options).unwrap();

@@ -16,6 +16,7 @@ use crate::device::Cpu;
 use crate::filter::convolve::{Kernel, convolve};
 use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
+use crate::image::range::mapped;
 use crate::image::{AnyView, Border, Image, ImageView, Pixel, Size, check_mask};
 use crate::numeric::{atan2, exp_f64, sin_cos, within_a_turn};
 use crate::{Error, Result, by_pixel};
@@ -192,7 +193,7 @@ impl Finder {
         }
         check_mask(mask, size)?;
         let cpu = self.cpu();
-        let unit = by_pixel!(picture, view => unit(view, cpu));
+        let unit = by_pixel!(picture, view => mapped(view, Pixel::unit, cpu));
         let views = SimulatedView::first(n);
         for of_one_tilt in views[1..].chunk_by(|a, b| a.tilt == b.tilt) {
             let at_once = (TOGETHER / of_one_tilt[0].size(size)?.area().max(1)).max(1);
@@ -221,15 +222,6 @@ impl Finder {
             placed.filter(|(_, k)| k.is_shown(mask)).take(most).unzip();
         Ok(Features { keypoints, image: picture, ..features.subset(&indices)? })
     }
-}
-
-/// The image from 0 to 1.
-fn unit<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<f32> {
-    let mut out = Image::new(view.size());
-    cpu.for_chunks(out.data_mut(), view.size().width, |y, row| {
-        row.iter_mut().zip(view.row(y)).for_each(|(o, v)| *o = v.unit());
-    });
-    out
 }
 
 pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {

@@ -9,10 +9,10 @@ use super::gauss::{self, GaussOptions};
 use super::gpu::GpuFilter;
 use super::hessian::{self, Blob, HessianOptions};
 use super::sobel::{self, Form, Magnitude, Sobel, X, Y};
-use crate::device::gpu::{Element, Gpu};
+use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
-use crate::image::{AnyImage, Border, ByPixel, Image, ImageView, Made, Pixels, grey, grey_on_device};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Border, ByPixel, Image, ImageView, Made, Pixels, grey, grey_on_device};
 use crate::options::named;
 use crate::{Result, by_pixel};
 
@@ -131,11 +131,7 @@ pub fn convolve<'a>(
         image: Placed<'_, T>,
         (kernel, border): (&Kernel, Border),
         processor: &Processor,
-    ) -> Result<Made>
-    where
-        AnyImage: From<Image<T>>,
-        AnyGpuImage: From<GpuImage<T>>,
-    {
+    ) -> Result<Made> {
         convolved::<T, T>(image, (kernel, border), processor)
     }
     by_pixel!(placed(&image.into()), image => same(image, (kernel, border), processor))
@@ -158,12 +154,8 @@ fn convolved<I: GpuPixel, O: GpuPixel>(
     image: Placed<'_, I>,
     (kernel, border): (&Kernel, Border),
     processor: &Processor,
-) -> Result<Made>
-where
-    AnyImage: From<Image<O>>,
-    AnyGpuImage: From<GpuImage<O>>,
-{
-    let on_gpu = |gpu: &Gpu, channels| GpuFilter::convolve(gpu, kernel, border, channels);
+) -> Result<Made> {
+    let on_gpu = |gpu: &Gpu, channels| GpuFilter::<_, O>::convolve(gpu, kernel, border, channels);
     filtered("convolve", image, processor, on_gpu, |view, cpu| convolve::convolve(view, kernel, border, cpu))
 }
 
@@ -191,17 +183,13 @@ fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> R
 
 /// A filter's result: computed on the GPU on which the image lies, otherwise on the processor's GPU, or on its CPU if
 /// there is no GPU or it cannot.
-fn filtered<I: GpuPixel, O: Element>(
+fn filtered<I: GpuPixel, O: GpuPixel>(
     name: &str,
     image: Placed<'_, I>,
     processor: &Processor,
     filter: impl Fn(&Gpu, usize) -> Result<GpuFilter<I, O>> + Sync,
     on_cpu: impl FnOnce(ImageView<'_, I>, &Cpu) -> Result<Image<O>>,
-) -> Result<Made>
-where
-    AnyImage: From<Image<O>>,
-    AnyGpuImage: From<GpuImage<O>>,
-{
+) -> Result<Made> {
     match image {
         Placed::Host(view) => {
             let filter = |gpu: &Gpu| filter(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?);
@@ -220,6 +208,7 @@ mod tests {
     use super::*;
     use crate::device::gpu::all;
     use crate::filter::gpu::testing::images;
+    use crate::image::gpu::AnyGpuImage;
     use crate::image::testing::assert_same;
     use crate::image::{AnyView, Size};
 
@@ -235,11 +224,7 @@ mod tests {
     type Filter<'f> = &'f dyn Fn(Pixels<'_>, &Processor) -> Result<Made>;
 
     /// Compares filters on the CPU and on GPUs, for images in the host's memory and on the device.
-    fn twins<T: GpuPixel>(channels: usize, border: Border)
-    where
-        for<'a> AnyView<'a>: From<&'a Image<T>>,
-        AnyGpuImage: From<GpuImage<T>>,
-    {
+    fn twins<T: GpuPixel>(channels: usize, border: Border) {
         let cpu = Processor::from(Cpu::default());
         let gauss_options = GaussOptions::sigma(2.3).with_border(border);
         let hessian_options = HessianOptions::default().with_border(border);

@@ -1,6 +1,6 @@
 //! Bands of rows and borders, for all filters.
 
-use crate::image::Border;
+use crate::image::{Border, ImageView, ImageViewMut, Pixel, Size};
 use tiepoint_gpu::KernelSource;
 
 /// For kernels: `border_index`, and the rule as `BORDER_RULE`.
@@ -43,12 +43,24 @@ pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, 
     }
 }
 
-/// For [`Border::Skip`]: restores the input values of the `radius` pixels at either end of a filtered row.
-pub(crate) fn keep_ends<T: Copy>(row: &mut [T], source: &[T], radius: usize, channels: usize) {
-    let n = (radius * channels).min(row.len());
-    row[..n].copy_from_slice(&source[..n]);
-    let from = row.len() - n;
-    row[from..].copy_from_slice(&source[from..]);
+/// For [`Border::Skip`]: restores the input values of pixels whose window leaves the image. `to` begins at row `first`
+/// of the image.
+pub(super) fn keep<T: Pixel, O: Pixel>(
+    from: ImageView<'_, T>,
+    window: Size,
+    first: usize,
+    to: &mut ImageViewMut<'_, O>,
+) {
+    let reach = |n: usize| [n / 2, n - 1 - n / 2];
+    let ([up, down], across) = (reach(window.height), reach(window.width));
+    for (i, y) in (first..first + to.size().height).enumerate() {
+        let (source, out, n) = (from.row(y), to.row_mut(i), from.size().width * from.channels());
+        let whole = y < up || y + down >= from.size().height;
+        let [left, right] = if whole { [n, 0] } else { across.map(|r| (r * from.channels()).min(n)) };
+        for at in [0..left, n - right..n] {
+            out[at.clone()].iter_mut().zip(&source[at]).for_each(|(o, v)| *o = O::from_f32(v.to_f32()));
+        }
+    }
 }
 
 /// True when the window of `radius` around row `y` leaves an image of `height` rows.

@@ -6,10 +6,10 @@
 //! margins are computed twice. Every value depends on its window alone, so that tiles and bands do not change
 //! results.
 
-use super::border::{BAND, keep_ends, leaves};
+use super::border::{BAND, keep};
 use crate::Result;
 use crate::device::{Cpu, dispatch};
-use crate::image::{Border, ImageView, ImageViewMut, Pixel};
+use crate::image::{Border, ImageView, ImageViewMut, Pixel, Size};
 use fearless_simd::Simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.
@@ -49,23 +49,13 @@ pub(super) fn separable<T: Pixel, P: Passes>(
     cpu: &Cpu,
     out: ImageViewMut<'_, T>,
 ) -> Result<()> {
+    let side = 2 * passes.radius() + 1;
     cpu.for_bands(out, BAND, |first, out| {
         band(view, border, passes, first, out, cpu);
         if border == Border::Skip {
-            keep(view, passes.radius(), first, out);
+            keep(view, Size::new(side, side), first, out);
         }
     })
-}
-
-/// Restores the input values of pixels whose window leaves the image.
-fn keep<T: Pixel>(view: ImageView<'_, T>, radius: usize, first: usize, out: &mut ImageViewMut<'_, T>) {
-    for i in 0..out.size().height {
-        let (source, out) = (view.row(first + i), out.row_mut(i));
-        match leaves(first + i, radius, view.size().height) {
-            true => out.copy_from_slice(source),
-            false => keep_ends(out, source, radius, view.channels()),
-        }
-    }
 }
 
 /// The columns of one tile, as elements of a row.

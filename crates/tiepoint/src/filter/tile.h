@@ -3,7 +3,6 @@
 // A group makes a tile. Its lanes first walk down columns, each over V rows of two neighbouring elements, and put the
 // sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
 // making four elements from a window in registers. A source row serves V outputs from registers and the segments above
-// making four elements from a window in registers. A source row serves V outputs from registers and the segments above
 // and below from the first-level cache, so that device memory sees little more than the tile itself. A lane has only two
 // elements but many rows: few rows are then read twice, and the window is small enough that a multiprocessor holds
 // several groups, which hide each other's latency. Only tiles at the image's edge apply the border rule.

@@ -4,13 +4,13 @@
 //! The headers are Microsoft's `BITMAPCOREHEADER` (12 bytes) and `BITMAPINFOHEADER` (40) with what later versions append.
 
 use super::{
-    Size,
-    rows::{Decoded, Request, Source, reserve, zeros},
+    FileImage, Size,
+    rows::{Request, Source, reserve, zeros},
 };
 use crate::files::Fault;
 use std::ops::Range;
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let bytes = request.bytes(source)?;
     let Header { size, upwards, bits, coding, palette, colours, start } = Header::of(&bytes)?;
     let grey = palette.iter().all(|[r, g, b]| r == g && g == b);
@@ -57,7 +57,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     if channels == 4 && pixels.iter().skip(3).step_by(4).all(|alpha| *alpha == 0) {
         pixels.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
     }
-    Decoded::whole(pixels, size, request.layout(channels), request)
+    FileImage::whole(pixels, size, request.layout(channels), request)
 }
 
 fn little_endian(bytes: &[u8]) -> u32 {

@@ -2,7 +2,6 @@
 
 use super::gpu::{AnyGpuImage, AnyGpuStack, GpuImage, GpuStack};
 use super::{Image, ImageView, Pixel};
-use crate::{Error, Result};
 
 /// The type of a pixel as a run-time value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,18 +128,6 @@ macro_rules! of_kind {
             }
             fn stack(stack: GpuStack<Self>) -> AnyGpuStack {
                 AnyGpuStack::$kind(stack)
-            }
-        }
-        impl<'a> TryFrom<&'a AnyGpuImage> for &'a GpuImage<$pixel> {
-            type Error = Error;
-
-            fn try_from(image: &'a AnyGpuImage) -> Result<Self> {
-                match image {
-                    AnyGpuImage::$kind(image) => Ok(image),
-                    other => Err(Error::Mismatch(format!(
-                        "an image of {:?} pixels: {:?} is needed", other.pixel(), PixelKind::$kind
-                    ))),
-                }
             }
         }
     )*};

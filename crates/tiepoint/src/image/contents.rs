@@ -169,7 +169,8 @@ impl FileImage {
     /// The image resampled to `size` by `place`, which is given an image and the value of pixels without input, and also
     /// returns a mask that is 0 where the result has no input.
     ///
-    /// A pixel without data never contributes to another: it goes through `place` as NaN, each channel by itself.
+    /// A pixel without data never contributes to another: where there is one, `place` gets each channel by itself, as
+    /// an image of floats in which it is NaN.
     ///
     /// # Errors
     /// As `place`.

@@ -1,8 +1,8 @@
 //! EXR: floats, the first layer of a file without deep data; every value stays as it is.
 
 use super::{
-    ImageView, Layout, Pixel, Size,
-    rows::{Decoded, Request, Source, reserve},
+    FileImage, ImageView, Layout, Pixel, Size,
+    rows::{Request, Source, reserve},
 };
 use crate::files::Fault;
 use ::exr::error::Error as Failed;
@@ -35,7 +35,7 @@ impl From<Failed> for Fault {
     }
 }
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::result::Result<Decoded, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::result::Result<FileImage, Fault> {
     let headers = MetaData::read_from_buffered(&mut source, false)?.headers;
     let header =
         headers.iter().find(|header| !header.deep).ok_or("OpenEXR with deep data alone is not read")?;
@@ -83,7 +83,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::resul
             FlatSamples::U32(values) => values[at] as f32,
         }));
     }
-    Decoded::whole(pixels, size, layout.with_band(request.options.band), request)
+    FileImage::whole(pixels, size, layout.with_band(request.options.band), request)
 }
 
 /// Which channels become which: red, green and blue first where there are all three, then alpha, then the others in the

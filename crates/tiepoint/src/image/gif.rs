@@ -1,8 +1,8 @@
 //! GIF: the first frame, as colour, with alpha if any pixel is transparent.
 
 use super::{
-    Size,
-    rows::{Decoded, Request, Source, zeros},
+    FileImage, Size,
+    rows::{Request, Source, zeros},
 };
 use crate::files::Fault;
 use ::gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
@@ -17,7 +17,7 @@ impl From<DecodingError> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
     let most = NonZeroU64::new(request.options.max_bytes).unwrap_or(NonZeroU64::MIN);
@@ -38,8 +38,8 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     }
     let transparent = pixels.as_chunks::<4>().0.iter().any(|pixel| pixel[3] == 0);
     if transparent {
-        return Decoded::whole(pixels, size, request.layout(4), request);
+        return FileImage::whole(pixels, size, request.layout(4), request);
     }
     let colours = pixels.as_chunks::<4>().0.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
-    Decoded::whole(colours, size, request.layout(3), request)
+    FileImage::whole(colours, size, request.layout(3), request)
 }

@@ -1,8 +1,8 @@
 //! JPEG: grey and colour, baseline and progressive; CMYK becomes RGB.
 
 use super::{
-    AnyView, Image, Rect, Size, orientation,
-    rows::{Channels, Decoded, Request, Source, zeros},
+    AnyView, FileImage, Image, Rect, Size, orientation,
+    rows::{Channels, Request, Source, zeros},
 };
 use crate::device::Cpu;
 use crate::files::Fault;
@@ -23,7 +23,7 @@ impl From<DecodeErrors> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut bytes = request.bytes(source)?;
     let progressive = check_frame(&bytes)?;
     let end = end(&bytes);
@@ -60,8 +60,8 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     if end.is_none() {
         check_whole(bytes, options.jpeg_set_out_colorspace(out), &pixels)?;
     }
-    let decoded = Decoded::whole(pixels, size, request.layout(channels), request)?;
-    Ok(Decoded { orientation, ..decoded })
+    let decoded = FileImage::whole(pixels, size, request.layout(channels), request)?;
+    Ok(FileImage { orientation, ..decoded })
 }
 
 /// Rows of an interval between two restart markers, which depends on no other (ITU-T T.81, E.1.4).

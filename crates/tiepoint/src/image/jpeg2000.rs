@@ -4,8 +4,8 @@
 //! The decoder is built without vector instructions, so that the values of lossy files are the same everywhere.
 
 use super::{
-    Layout, Pixel, Size,
-    rows::{Decoded, Request, Source, reserve},
+    FileImage, Layout, Pixel, Size,
+    rows::{Request, Source, reserve},
 };
 use crate::files::Fault;
 use hayro_jpeg2000::{ColorSpace, DecodeError, DecodeSettings, DecoderContext, Image as Picture};
@@ -16,7 +16,7 @@ impl From<DecodeError> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let bytes = request.bytes(source)?;
     let settings = DecodeSettings { strict: true, ..DecodeSettings::default() };
     let picture = Picture::new(&bytes, &settings)?;
@@ -53,7 +53,7 @@ fn collect<T: Pixel>(
     layout: Layout,
     signs: &[bool],
     request: &Request<'_>,
-) -> Result<Decoded, Fault> {
+) -> Result<FileImage, Fault> {
     request.begin::<T>(size)?;
     let mut context = DecoderContext::default();
     let decoded = picture.decode(&mut context)?;
@@ -77,7 +77,7 @@ fn collect<T: Pixel>(
         pixels.extend(values.map(|(band, (scale, half))| T::from_f32(band.samples()[at] * scale - half)));
     }
     drop(context);
-    Decoded::whole(pixels, size, layout, request)
+    FileImage::whole(pixels, size, layout, request)
 }
 
 /// Which bands of a codestream, in a file or bare, have a sign; nothing where there is no codestream.

@@ -5,8 +5,8 @@
 //! files are the same everywhere.
 
 use super::{
-    Layout, Pixel, Size,
-    rows::{Decoded, Request, Source, reserve, zeros},
+    FileImage, Layout, Pixel, Size,
+    rows::{Request, Source, reserve, zeros},
 };
 use crate::files::Fault;
 use jxl::api::{
@@ -29,7 +29,7 @@ impl From<Failed> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let bytes = request.bytes(source)?;
     let mut rest = bytes.as_slice();
     let mut options = JxlDecoderOptions::default();
@@ -69,7 +69,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
         }
         JxlBitDepth::Int { .. } | JxlBitDepth::Float { .. } => found.pixels(|v| v),
     }?;
-    Ok(Decoded { orientation: info.orientation as u8, ..decoded })
+    Ok(FileImage { orientation: info.orientation as u8, ..decoded })
 }
 
 /// A picture whose header was read.
@@ -82,7 +82,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn pixels<T: Pixel>(mut self, value: impl Fn(f32) -> T) -> Result<Decoded, Fault> {
+    fn pixels<T: Pixel>(mut self, value: impl Fn(f32) -> T) -> Result<FileImage, Fault> {
         let (Size { width, height }, Layout { channels, .. }) = (self.size, self.layout);
         self.request.begin::<T>(self.size)?;
         let colours = if self.layout.channels == 1 + self.extra() { 1 } else { 3 };
@@ -111,7 +111,7 @@ impl Found<'_> {
             }
         }
         drop(planes);
-        Decoded::whole(pixels, self.size, self.layout, self.request)
+        FileImage::whole(pixels, self.size, self.layout, self.request)
     }
 
     /// Channels beside grey or colour.

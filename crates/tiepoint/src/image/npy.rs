@@ -2,8 +2,8 @@
 //! are read; the pixel types are written.
 
 use super::{
-    AnyView, ImageView, Pixel, Size,
-    rows::{Decoded, Request, Rows, Source, zeros},
+    AnyView, FileImage, ImageView, Pixel, Size,
+    rows::{Request, Rows, Source, zeros},
     write::{push_row, write_rows},
 };
 use crate::files::Fault;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// The longest header that is read, in bytes.
 const LONGEST: usize = 1 << 16;
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut start = [0; 8];
     source.read_exact(&mut start)?;
     let mut length = [0; 4];
@@ -95,7 +95,7 @@ fn collect<T: Pixel, const N: usize>(
     (size, channels): (Size, usize),
     big: bool,
     value: impl Fn([u8; N]) -> T,
-) -> Result<Decoded, Fault> {
+) -> Result<FileImage, Fault> {
     let bytes = (size.area() as u64).saturating_mul((channels as u64).saturating_mul(N as u64));
     request.plausible(size, bytes, 1)?;
     let mut rows = Rows::new(request, size, request.layout(channels), None)?;

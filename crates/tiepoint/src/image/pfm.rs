@@ -1,15 +1,15 @@
 //! PFM: 32-bit floats, one or three channels, rows from the bottom up.
 
 use super::{
-    ImageView, Pixel, Size,
+    FileImage, ImageView, Pixel, Size,
     pnm::Header,
-    rows::{Decoded, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
     write::{push_row, write_rows},
 };
 use crate::files::Fault;
 use std::io::{self, SeekFrom, Write};
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut header = Header::new(&mut source);
     let channels = if header.magic()? == b'F' { 3 } else { 1 };
     let size = Size::new(header.number("width")?, header.number("height")?);

@@ -97,7 +97,7 @@ pub enum Made<I = AnyImage, G = AnyGpuImage> {
     Device(G),
 }
 
-/// A mask that is made so.
+/// A mask computed from [`Pixels`], in the same memory.
 pub type MadeMask = Made<Image<u8>, GpuImage<u8>>;
 
 impl Made {

@@ -1,8 +1,8 @@
 //! PNG: 8 and 16 bits, grey, RGB and both with alpha; palettes and fewer bits are expanded.
 
 use super::{
-    ImageView, Pixel, PixelKind, Size, orientation,
-    rows::{Decoded, Request, Rows, Source, zeros},
+    FileImage, ImageView, Pixel, PixelKind, Size, orientation,
+    rows::{Request, Rows, Source, zeros},
     write::write_rows,
 };
 use crate::files::Fault;
@@ -28,7 +28,7 @@ impl From<DecodingError> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut decoder = Decoder::new(source);
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
@@ -67,7 +67,7 @@ fn collect<T: Pixel, const N: usize>(
     size: Size,
     channels: usize,
     value: fn([u8; N]) -> T,
-) -> Result<Decoded, Fault> {
+) -> Result<FileImage, Fault> {
     let layout = request.layout(channels);
     let mut rows = Rows::new(request, size, layout, None)?;
     let mut row = Vec::new();
@@ -85,7 +85,7 @@ fn collect<T: Pixel, const N: usize>(
             take(row.data())?;
         }
     }
-    Ok(Decoded { orientation: orientation(&mut reader), ..rows.finish()? })
+    Ok(FileImage { orientation: orientation(&mut reader), ..rows.finish()? })
 }
 
 fn color(channels: usize) -> Result<ColorType, String> {

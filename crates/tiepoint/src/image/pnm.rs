@@ -3,9 +3,9 @@
 //! Values are scaled so that the file's maximum becomes white.
 
 use super::{
-    ImageView, Pixel, PixelKind, Size,
+    FileImage, ImageView, Pixel, PixelKind, Size,
     png::push_levels,
-    rows::{Decoded, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
     write::write_rows,
 };
 use crate::files::Fault;
@@ -103,7 +103,7 @@ enum Coding {
     Binary,
 }
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut header = Header::new(&mut source);
     let magic = header.magic()?;
     let (size, channels, maximum, coding) = match magic {
@@ -181,7 +181,7 @@ fn collect<T: Pixel>(
     channels: usize,
     coding: Coding,
     value: impl Fn(u16) -> Option<T>,
-) -> Result<Decoded, Fault> {
+) -> Result<FileImage, Fault> {
     let mut rows = Rows::new(request, size, request.layout(channels), None)?;
     let checked = |v: u16| value(v).ok_or_else(|| Fault::Bad(format!("the value {v} is above the maximum")));
     let mut row: Vec<T> = zeros(rows.row_len())?;

@@ -5,7 +5,7 @@ use super::{
     jpegxl, npy,
     orientation::upright,
     pfm, png, pnm,
-    rows::{Channels, Decoded, Request, Source},
+    rows::{Channels, Request, Source},
     tiff, webp, world_file,
 };
 use crate::files::Fault;
@@ -16,7 +16,7 @@ use std::{
     cell::Cell,
     fs::File,
     io::{BufRead, BufReader, Cursor, Read},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 options! {
@@ -178,7 +178,7 @@ pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
         return Some("is a pipe, whose place is not read; name a file");
     }
     let mut gdal = Vec::new();
-    let aux = File::open(beside_as(path, "aux.xml"));
+    let aux = File::open(path.with_added_extension("aux.xml"));
     // What cannot be read tells nothing.
     let _ = aux.and_then(|file| file.take(MOST).read_to_end(&mut gdal));
     let gdal = String::from_utf8_lossy(&gdal);
@@ -249,18 +249,9 @@ fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Ch
     decode_as(&bytes, path, options, channels)
 }
 
-/// The file beside that at `path` with an extension more.
-pub(super) fn beside_as(path: &Path, extension: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(extension);
-    name.into()
-}
-
 /// GDAL's mask of the image at `path`, from `PATH.msk` beside it: 0 where the image holds no data.
 fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Option<Image<u8>>> {
-    let name = beside_as(path, "msk");
-    let path = Path::new(&name);
+    let path = &path.with_added_extension("msk");
     if !path.is_file() {
         return Ok(None);
     }
@@ -273,19 +264,18 @@ fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Optio
 fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<FileImage> {
     let head = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
     let decoded = head.and_then(|head| read_as(&head, source, request));
-    let Decoded { image, layout, orientation, no_data, shown, bands } =
-        decoded.map_err(|fault| fault.at(path, "the image does"))?;
-    let turned = request.options.orient && orientation != 1;
-    let mut file = FileImage { image, layout, shown: None, no_data, bands, orientation, turned };
-    if turned {
-        file.image = upright(file.image, orientation)?;
+    let mut file = decoded.map_err(|fault| fault.at(path, "the image does"))?;
+    let shown = file.shown.take();
+    file.turned = request.options.orient && file.orientation != 1;
+    if file.turned {
+        file.image = upright(file.image, file.orientation)?;
     }
     file.hide_by(shown)?;
     Ok(file)
 }
 
-/// Reads with the reader of the format whose files begin with `head`.
-fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<Decoded, Fault> {
+/// Reads with the reader of the format whose files begin with `head`; the picture is not turned yet.
+fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<FileImage, Fault> {
     match head {
         [] => Err("the file is empty".into()),
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read(source, request),

@@ -1,6 +1,6 @@
 //! Reading an image row by row, within the limits on memory.
 
-use super::{AnyImage, Image, Layout, Pixel, ReadOptions, Size, grey};
+use super::{AnyImage, FileImage, Image, Layout, Pixel, ReadOptions, Size, grey};
 use crate::files::Fault;
 use crate::image::PixelKind;
 use std::cell::Cell;
@@ -28,30 +28,7 @@ impl Channels {
     }
 }
 
-/// What the reader of a format returns.
-#[derive(Debug)]
-pub(super) struct Decoded {
-    pub(super) image: AnyImage,
-    pub(super) layout: Layout,
-    /// The EXIF orientation of the picture in the file, 1 to 8.
-    pub(super) orientation: u8,
-    /// The value of pixels that hold no data.
-    pub(super) no_data: Option<f64>,
-    /// 0 where a mask or the no-data value hides the pixel.
-    pub(super) shown: Option<Image<u8>>,
-    /// What a TIFF says of its bands.
-    pub(super) bands: Option<String>,
-}
-
-impl From<AnyImage> for Decoded {
-    /// An upright image with the usual layout of its channels.
-    fn from(image: AnyImage) -> Self {
-        let layout = Layout::usual(image.channels());
-        Self { image, layout, orientation: 1, no_data: None, shown: None, bands: None }
-    }
-}
-
-impl Decoded {
+impl FileImage {
     /// The image of a format that is decoded as a whole. The caller has called `begin` and checked the limits.
     pub(super) fn whole<T: Pixel>(
         pixels: Vec<T>,
@@ -267,7 +244,7 @@ impl<T: Pixel> Rows<T> {
     }
 
     /// The complete image.
-    pub(super) fn finish(self) -> Result<Decoded, Fault> {
+    pub(super) fn finish(self) -> Result<FileImage, Fault> {
         let (size, kept) = (self.size, self.kept);
         let incomplete = |_| Fault::from("the file ends before the image does; it is truncated");
         let image = Image::from_vec(self.data, size, kept).map_err(incomplete)?;
@@ -280,6 +257,6 @@ impl<T: Pixel> Rows<T> {
                 (Some(value), shown.map_err(incomplete)?)
             }
         };
-        Ok(Decoded { layout, no_data, shown, ..Decoded::from(AnyImage::from(image)) })
+        Ok(FileImage { layout, no_data, shown, ..AnyImage::from(image).into() })
     }
 }

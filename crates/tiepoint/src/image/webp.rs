@@ -1,8 +1,8 @@
 //! WebP: colour of 8 bits, with or without alpha. The first frame of an animation is read.
 
 use super::{
-    Size, orientation,
-    rows::{Decoded, Request, Source, zeros},
+    FileImage, Size, orientation,
+    rows::{Request, Source, zeros},
 };
 use crate::files::Fault;
 use image_webp::{DecodingError, WebPDecoder};
@@ -16,7 +16,7 @@ impl From<DecodingError> for Fault {
     }
 }
 
-pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let mut decoder = WebPDecoder::new(source)?;
     let (width, height) = decoder.dimensions();
     let (size, channels) =
@@ -30,5 +30,8 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<Decoded
     decoder.read_image(&mut pixels)?;
     // Damaged EXIF data are ignored.
     let turned = decoder.exif_metadata().ok().flatten().map_or(1, orientation::of_exif);
-    Ok(Decoded { orientation: turned, ..Decoded::whole(pixels, size, request.layout(channels), request)? })
+    Ok(FileImage {
+        orientation: turned,
+        ..FileImage::whole(pixels, size, request.layout(channels), request)?
+    })
 }

@@ -1,6 +1,5 @@
 //! Writing image files, in the format that the name's extension says.
 
-use super::read::beside_as;
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel, exr, jpeg,
     no_data::held,
@@ -190,7 +189,7 @@ pub fn write_known<'a>(
     if let Some((path, text)) = world {
         write_atomically(path, |out| out.write_all(text.as_bytes()))?;
     }
-    let mask = beside_as(path, "msk");
+    let mask = path.with_added_extension("msk");
     match beside {
         Some(valid) => write_atomically(&mask, |out| tiff::write_mask(out, valid)),
         None => remove_if_there(&mask),
@@ -232,7 +231,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
     for extension in ["ovr", "aux.xml"] {
         if path.extension().is_some() {
-            remove_if_there(&beside_as(path, extension))?;
+            remove_if_there(&path.with_added_extension(extension))?;
         }
     }
     Ok(())

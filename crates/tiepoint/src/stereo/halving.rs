@@ -31,7 +31,7 @@ impl Side {
     /// The same at half the size.
     ///
     /// # Errors
-    /// Never; the signature is that of every filter.
+    /// None at present: it returns a [`Result`] because the filters that it calls do.
     pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
         let image = by_pixel!(self.image.view(), view => resample(view, Scaling::HalveMean, cpu)?.into());
         Ok(Self { image, mask: self.mask.as_ref().map(half_mask) })

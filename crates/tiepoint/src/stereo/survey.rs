@@ -78,8 +78,8 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
-/// Surveys a pair of pictures of one size. A small picture with fewer than [`ENOUGH`] tie points is searched once more, in
-/// its doubled form, which has more and takes several times as long.
+/// Surveys a pair of pictures of one size. A small picture with fewer than [`ENOUGH`] tie points is searched once more
+/// at twice its size: that finds more, in several times the time.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.

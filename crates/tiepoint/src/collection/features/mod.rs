@@ -15,7 +15,7 @@ use crate::image::{self, Size};
 use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
 use file::{Readable, encode};
-use search::{Extraction, Told};
+use search::Extraction;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,16 +117,9 @@ impl Collection {
             let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
             folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
         }
-        let Told { unreadable, failed, turned } =
-            Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
-        Ok(Extracted {
-            searched: todo.len() - unreadable.len() - failed.len(),
-            present: mine.len() - todo.len(),
-            unreadable,
-            without_mask: self.without_mask(&mine),
-            failed,
-            turned,
-        })
+        let found = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
+        let present = mine.len() - todo.len();
+        Ok(Extracted { present, without_mask: self.without_mask(&mine), ..found })
     }
 
     /// The result of this stage for the photograph with this index (its number less one).
@@ -169,9 +162,8 @@ impl Collection {
         self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features))
     }
 
-    /// The size of a photograph. It is read as a whole, because one that cannot be read is left out even if it has
-    /// features.
-    /// The size of a photograph's stored pixels, and its EXIF orientation.
+    /// The size of a photograph's stored pixels, and its EXIF orientation. The whole file is decoded, because a
+    /// photograph that cannot be read is left out even if it has features.
     fn stored_size(&self, index: usize, sources: &Sources) -> Result<(Size, u8)> {
         let (path, limits) = (self.path_of(index), self.limits().with_orient(false));
         let decoded = image::decode_grey_alpha(&sources.photograph, path, &limits)?;

@@ -4,13 +4,13 @@
 //! that feeds it with several photographs of one size at a time, and up to four threads write. Queues of fixed length
 //! between them bound the photographs in memory: about three for each thread and two batches for each GPU.
 //!
-//! Where CPU and GPU share the work, the CPU searches until a GPU is open and its kernels are compiled; what it has begun
-//! by then goes to the GPU. From then on a thread searches a photograph itself if it would be done before the GPU is
-//! done with those that wait for it, by the speeds measured so far.
+//! Where CPU and GPU share the work, the CPU searches alone until a GPU is open and its kernels are compiled. Searches
+//! that are unfinished then are cancelled, and their photographs queued for the GPU. Afterwards a thread searches a
+//! photograph itself if, at the speeds measured so far, it will finish before the GPU has emptied its queue.
 
 use super::file::{Origin, Readable};
 use super::given::Given;
-use super::{Collection, Sources};
+use super::{Collection, Extracted, Sources};
 use crate::collection::pace::Pace;
 use crate::collection::workers::{Job, Stop, for_each_of, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
@@ -58,16 +58,6 @@ pub(super) struct Extraction<'c> {
     turned: Mutex<Vec<usize>>,
     /// Writes the files of features.
     disk: Disk,
-}
-
-/// What a search tells of single photographs, by name.
-pub(super) struct Told {
-    /// Those that cannot be read, with the reasons.
-    pub(super) unreadable: Vec<(String, String)>,
-    /// Those that are to be tried again, with the reasons.
-    pub(super) failed: Vec<(String, String)>,
-    /// Those with given features that are not stored upright.
-    pub(super) turned: Vec<String>,
 }
 
 /// A photograph that has been read and can be searched.
@@ -167,8 +157,8 @@ impl<'c> Extraction<'c> {
         })
     }
 
-    /// Searches all photographs.
-    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<Told> {
+    /// Searches all photographs, and tells what it found of them.
+    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<Extracted> {
         if !self.todo.is_empty() {
             self.search(cpu, processors)?;
         }
@@ -183,8 +173,9 @@ impl<'c> Extraction<'c> {
                 |(i, reason): (usize, String)| (self.collection.photographs()[i].name.clone(), reason);
             reasons.into_iter().map(named).collect()
         });
-        let [unreadable, failed] = reasons;
-        Ok(Told { unreadable, failed, turned })
+        let [unreadable, failed]: [Vec<_>; 2] = reasons;
+        let searched = self.todo.len() - unreadable.len() - failed.len();
+        Ok(Extracted { searched, unreadable, failed, turned, ..Extracted::default() })
     }
 
     fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {

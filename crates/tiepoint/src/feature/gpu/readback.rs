@@ -179,8 +179,9 @@ impl ReadbackSlot {
     }
 }
 
-/// From this many features of an image on, several threads copy them. For fewer, the copy gains less than the device's
-/// next writing loses because the pages are then in the caches of many cores.
+/// From this many features of an image on, several threads copy them. For fewer, one thread copies: several would be a
+/// little faster, but the pages would then lie in the caches of many cores, and the device's next transfer into them
+/// would be slower by more than that.
 const MANY: usize = 1 << 15;
 
 const TASK: usize = 128;

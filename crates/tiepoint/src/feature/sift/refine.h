@@ -63,10 +63,3 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
     }
     return 0;
 }
-
-// Whether the mask is not 0 at the point's pixel.
-FUNCTION i32 unmasked(const GLOBAL u8 *mask, i32 pitch, i32 width, i32 height, const Keypoint *point) {
-    i32 x = MIN_I((i32)MAX_F(ROUND_EVEN(point->x), 0.0f), width - 1);
-    i32 y = MIN_I((i32)MAX_F(ROUND_EVEN(point->y), 0.0f), height - 1);
-    return mask[(u64)y * pitch + x] != 0;
-}

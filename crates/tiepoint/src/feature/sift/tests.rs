@@ -7,7 +7,6 @@ use crate::feature::select::Selection;
 use crate::feature::testing::selections;
 use crate::feature::{DescriptorKind, Keypoint};
 use crate::geometry::warp::{Interpolation, WarpOptions, warp};
-use crate::geometry::{Affine, Homography};
 use crate::image::{Image, testing::photograph};
 use crate::matching::{Match, MatchOptions, match_features};
 use crate::synth::{Scene, SceneOptions, Texture, viewpoint};
@@ -311,15 +310,9 @@ fn a_turned_photograph_keeps_its_features() {
     let before = detect(image.view(), &SiftOptions::default(), None, &cpu).unwrap();
     let Size { width, height } = image.size();
     let (cx, cy) = ((width as f32 - 1.0) / 2.0, (height as f32 - 1.0) / 2.0);
-    for degrees in [25.0_f32, 90.0] {
-        let (sin, cos) = degrees.to_radians().sin_cos();
-        let turn = |x: f32, y: f32| {
-            let (dx, dy) = (x - cx, y - cy);
-            (cx + cos * dx - sin * dy, cy + sin * dx + cos * dy)
-        };
-        let back = [cos, sin, cx - cos * cx - sin * cy, -sin, cos, cy + sin * cx - cos * cy];
-        let row = |r: usize| std::array::from_fn(|c| f64::from(back[3 * r + c]));
-        let map = Homography::from(Affine::new([row(0), row(1)]).unwrap());
+    for degrees in [25.0_f64, 90.0] {
+        let turn = viewpoint(image.size(), degrees.to_radians(), 1.0, [0.0; 2], [0.0; 2]).unwrap();
+        let map = turn.inverse().unwrap();
         let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
         let turned = warp(image.view(), &map, image.size(), &lanczos, &cpu.clone().into()).unwrap();
         let after = detect(turned.view(), &SiftOptions::default(), None, &cpu).unwrap();
@@ -327,7 +320,7 @@ fn a_turned_photograph_keeps_its_features() {
         let inside = |k: &&Keypoint| (k.x - cx).hypot(k.y - cy) + 8.0 * k.scale < cx.min(cy);
         let all: Vec<_> = before.keypoints.iter().filter(inside).collect();
         let kept = all.iter().filter(|k| {
-            let (x, y) = turn(k.x, k.y);
+            let [x, y] = turn.apply([k.x, k.y].map(f64::from)).unwrap().map(|v| v as f32);
             let near = |o: &Keypoint| (o.x - x).hypot(o.y - y) < 1.5 && (o.scale / k.scale).ln().abs() < 0.3;
             after.keypoints.iter().any(near)
         });

@@ -164,7 +164,8 @@ impl<A: Total> Buffers<A> {
         self.octaves.resize_with(tables.octaves.len(), OctaveRows::default);
         self.waiting.clear();
         for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
-            // The next octave shares rows of this one, and lags behind by its own filters.
+            // Rows are kept for the next octave, too: it reads some of them, later, because its filters reach farther
+            // down.
             let slowest = tables.octaves.get(o + 1).unwrap_or(octave);
             let kept = (slice(size) + slowest.reach()[1] + 2 * slowest.step) / octave.step + 4;
             let samples = |n: usize| n.div_ceil(octave.step);

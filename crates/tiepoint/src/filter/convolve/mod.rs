@@ -17,7 +17,7 @@
 pub(crate) mod gpu;
 
 use crate::device::{Cpu, dispatch};
-use crate::filter::border::{BAND, extend};
+use crate::filter::border::{BAND, extend, keep};
 use crate::image::{Border, Image, ImageView, ImageViewMut, Pixel, Size};
 use crate::{Error, Result};
 use fearless_simd::{Simd, prelude::*};
@@ -324,25 +324,6 @@ fn weigh<S: Simd, O: Pixel>(_: S, taps: &[(f32, &[f32])], out: &mut [O]) {
             sums.iter_mut().zip(&row[at..at + n]).for_each(|(s, &v)| *s = weight.mul_add(v, *s));
         }
         out.iter_mut().zip(sums).for_each(|(o, s)| *o = O::from_f32(s));
-    }
-}
-
-/// Restores the input values of pixels whose window leaves the image.
-fn keep<T: Pixel, O: Pixel>(
-    view: ImageView<'_, T>,
-    kernel: Size,
-    first: usize,
-    out: &mut ImageViewMut<'_, O>,
-) {
-    let (Size { width, height }, channels) = (view.size(), view.channels());
-    let outside = |at: usize, n: usize, of: usize| at < n / 2 || at + (n - 1 - n / 2) >= of;
-    for i in 0..out.size().height {
-        let skipped = outside(first + i, kernel.height, height);
-        for (x, (o, v)) in out.row_mut(i).iter_mut().zip(view.row(first + i)).enumerate() {
-            if skipped || outside(x / channels, kernel.width, width) {
-                *o = O::from_f32(v.to_f32());
-            }
-        }
     }
 }
 

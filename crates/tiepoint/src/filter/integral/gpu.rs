@@ -50,7 +50,7 @@ pub struct GpuIntegral<A> {
     pitch: usize,
     /// Counters of groups and runs.
     state: Buffer<u32>,
-    /// Sums that tiles publish for each other: of their rows, and of their columns.
+    /// Sums of a tile's rows and columns, which the groups of other tiles read while the kernel runs.
     row_words: Buffer<u32>,
     column_words: Buffer<u64>,
 }
@@ -186,7 +186,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// # Errors
     /// [`Error::Unsupported`] where 64-bit words may be read by halves, [`Error::Device`] when it does not compile.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        // Tiles tell each other their sums in such words.
+        // Groups exchange the sums of their tiles through such words.
         gpu.require_waiting()?;
         Ok(Self { kernel: gpu.program(&Self::source())?.kernel::<Arguments<'_, T, A>>()? })
     }

@@ -2,28 +2,19 @@
 
 use crate::Result;
 use crate::device::gpu::Commands;
+use crate::filter::gpu::Filter;
 use crate::image::gpu::{GpuStack, Plane};
 use tiepoint_gpu::KernelSource;
 
 /// Lanes of a work group, in x and y.
 const GROUP: [u32; 2] = [32, 8];
 
-tiepoint_gpu::kernel! {
-    unsafe kernel shrink(groups) = Shrink {
-        write to (to_plane: Plane): f32 [to_plane.numbers(groups[2])],
-        read from (from_plane: Plane): f32 [from_plane.numbers(groups[2])],
-    } {
-        /// Groups beside each other.
-        across: i32,
-    }
-}
-
 pub(crate) fn source() -> KernelSource {
     KernelSource::new("shrink")
         .define("GROUP_WIDTH", GROUP[0])
         .define("GROUP_HEIGHT", GROUP[1])
         .structure::<Plane>()
-        .kernel::<Shrink<'_>>(GROUP)
+        .kernel::<Filter<'_, f32, f32>>(GROUP)
         .text(include_str!("shrink.cl"))
 }
 
@@ -35,10 +26,10 @@ pub(crate) fn source() -> KernelSource {
 pub(crate) fn shrink(commands: &mut Commands, from: &GpuStack<f32>, to: &GpuStack<f32>) -> Result<()> {
     let gpu = from.gpu();
     gpu.require_f64()?;
-    let kernel = gpu.program(&source())?.kernel::<Shrink<'_>>()?;
+    let kernel = gpu.program(&source())?.kernel::<Filter<'_, f32, f32>>()?;
     let [across, down, _] = kernel.covering(to.size().width, to.size().height);
     commands.stage("shrink");
-    let shrink = Shrink { to: to.laid(), from: from.laid(), across: across as i32 };
+    let shrink = Filter { to: to.laid(), from: from.laid(), across: across as i32 };
     Ok(commands.launch(&kernel, [across * down, 1, to.count()], shrink)?)
 }
 

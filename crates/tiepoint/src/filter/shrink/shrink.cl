@@ -10,7 +10,7 @@ FUNCTION f32 share(i64 i, i64 x, i64 from, i64 to) {
 FUNCTION i32 first_of(i64 i, i64 from, i64 to) { return (i32)(i * from / to); }
 FUNCTION i32 last_of(i64 i, i64 from, i64 to) { return (i32)(((i + 1) * from - 1) / to); }
 
-KERNEL(shrink) {
+KERNEL(filter) {
     const Plane source = args.from_plane, target = args.to_plane;
     i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
     if (x >= target.row || y >= target.height) return;

@@ -22,14 +22,16 @@ use crate::geometry::matrix::flat;
 use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
-/// For the last fit: the number of deviations beyond which inliers do not count; the most steps, and the share of the loss
-/// by which a step must change it for another step to follow; the ratio of the squared deviations that the nearest half and
-/// the nearest quarter give, below which errors are spread evenly; and the share of the squared threshold below which a
-/// deviation is mere rounding.
+/// Inliers farther than this many deviations do not count in the last fit.
 const WIDE: f64 = 4.2;
+/// The most steps of the last fit.
 const WEIGHTED: usize = 10;
+/// The last fit ends when a step changes the loss by at most this share.
 const STEADY: f64 = 1e-5;
+/// If the squared deviation that the nearer half gives is less than this times the one that the nearest quarter gives,
+/// errors are spread evenly.
 const EVEN: f64 = 0.9;
+/// A squared deviation below this share of the squared threshold is rounding.
 const EXACT: f64 = 1e-9;
 
 /// The number of sums side by side.

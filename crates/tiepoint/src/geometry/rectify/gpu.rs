@@ -85,7 +85,7 @@ pub(crate) mod tests {
     use crate::geometry::warp::{self, Interpolation};
     use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
     use crate::image::testing::assert_same;
-    use crate::image::{AnyImage, AnyView, Image, Size};
+    use crate::image::{AnyImage, Image, Size};
     use crate::numeric::Random;
 
     /// Views with and without distortion, rotated little and far, with a lens that folds, and beside the picture.
@@ -119,12 +119,7 @@ pub(crate) mod tests {
         all.enumerate().map(view).collect()
     }
 
-    fn twins<T: GpuPixel>(channels: usize, fill: f32)
-    where
-        AnyGpuImage: From<GpuImage<T>>,
-        AnyImage: From<Image<T>>,
-        for<'a> AnyView<'a>: From<&'a Image<T>>,
-    {
+    fn twins<T: GpuPixel>(channels: usize, fill: f32) {
         let (cpu, mut random) = (Cpu::sequential(), Random::new(41));
         for (n, input) in [Size::new(83, 61), Size::new(1, 1), Size::new(40, 1)].into_iter().enumerate() {
             let mut number = || T::from_f32((random.bits() % 256) as f32 / 255.0 * T::WHITE);

@@ -370,12 +370,7 @@ fn sift_of(path: &std::path::Path, cpu: &Cpu) -> (Features, Size) {
 }
 
 fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> {
-    let place = |f: &Features, i: u32| [f.keypoints[i as usize].x, f.keypoints[i as usize].y].map(f64::from);
-    let pair = |&i: &usize| Correspondence {
-        a: place(a, tie.matches[i].a),
-        b: place(b, tie.matches[i].b),
-        quality: 0.0,
-    };
+    let pair = |&i: &usize| tie.matches[i].correspondence(&a.keypoints, &b.keypoints);
     tie.inliers.iter().map(pair).collect()
 }
 

@@ -192,8 +192,8 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::device::Cpu;
     use crate::device::gpu::all;
+    use crate::device::{Cpu, Processor};
     use crate::filter::gpu::testing::images;
     use crate::geometry::warp::tests::ALL;
     use crate::geometry::warp::{WarpOptions, coverage, warp};
@@ -235,25 +235,26 @@ pub(crate) mod tests {
     }
 
     fn twins<T: GpuPixel>(channels: usize, fill: f32) {
-        let cpu = Cpu::default().into();
-        let images = images::<T>(channels);
-        for gpu in with_f64() {
+        let (cpu, images) = (Cpu::default(), images::<T>(channels));
+        let alone = Processor::from(cpu.clone());
+        for gpu in all() {
+            let there = Processor::with_gpu(cpu.clone(), gpu.clone());
             for kind in ALL {
-                let plan = GpuWarp::<T>::new(gpu, kind, channels).unwrap();
                 let options = WarpOptions { interpolation: kind, fill };
                 for (m, map) in maps().iter().enumerate() {
                     let image = &images[m % images.len()];
-                    let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                     let size = Size::new(77 + m, 60 - m);
                     let context = format!("{gpu:?}, {kind:?}, {} x {channels}, map {m}", image.size());
-                    let found =
-                        plan.warp(&on_device, map, size, T::from_f32(fill)).unwrap().download().unwrap();
-                    let expected = warp(image.view(), map, size, &options, &cpu).unwrap();
+                    let [found, expected] =
+                        [&there, &alone].map(|on| warp(image.view(), map, size, &options, on).unwrap());
                     assert_same(&found, &expected, &context);
-                    let found = plan.coverage(image.size(), map, size).unwrap().download().unwrap();
-                    assert_same(&found, &coverage(image.size(), map, size, &cpu).unwrap(), &context);
+                    let [found, expected] =
+                        [&there, &alone].map(|on| coverage(image.size(), map, size, on).unwrap());
+                    assert_same(&found, &expected, &context);
                 }
             }
+            let is_silent = there.take_notes().is_empty();
+            assert_eq!(is_silent, gpu.info().has_f64, "{gpu:?}: a note where the CPU had to do it");
         }
     }
 

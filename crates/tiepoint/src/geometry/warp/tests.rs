@@ -134,30 +134,6 @@ fn wrong_input_is_an_error_on_every_device() {
     }
 }
 
-#[test]
-fn every_device_warps_the_same() {
-    let cpu = Cpu::with_threads(2).unwrap();
-    let (image, size) = (noise(Size::new(40, 30), 3), Size::new(50, 45));
-    let map = Homography::new([[0.9, 0.3, -4.0], [-0.2, 1.1, 2.0], [0.001, -0.002, 1.0]]).unwrap();
-    let (options, alone) = (options(Interpolation::Lanczos3, 7.0), cpu.clone().into());
-    let expected = warp(image.view(), &map, size, &options, &alone).unwrap();
-    let covered = coverage(image.size(), &map, size, &alone).unwrap();
-    for gpu in crate::device::gpu::all() {
-        let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
-        assert_same(
-            &warp(image.view(), &map, size, &options, &processor).unwrap(),
-            &expected,
-            format!("{gpu:?}"),
-        );
-        assert_same(&coverage(image.size(), &map, size, &processor).unwrap(), &covered, format!("{gpu:?}"));
-        assert_eq!(
-            processor.take_notes().is_empty(),
-            gpu.info().has_f64,
-            "a note where the CPU had to do it"
-        );
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]

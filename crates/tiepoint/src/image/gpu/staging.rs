@@ -96,8 +96,8 @@ impl<T: Element> Staging<T> {
         Ok(())
     }
 
-    /// Starts the copy to the device, beside the work in the queue, but after the work up to `free`, which may still
-    /// use the device's memory. Returns the mark of its end.
+    /// Starts the copy to the device once the queue has passed `free`, because work before it may still use the
+    /// device's memory. The copy does not wait for work queued after `free`. Returns the mark of its end.
     pub(crate) fn send(&self, free: &Mark) -> Result<Mark> {
         Ok(self.to.gpu().upload_beside(&self.host, &self.to, free)?)
     }

@@ -66,7 +66,8 @@ fn stretch<T: GpuPixel, O: GpuPixel>() -> KernelSource {
 }
 
 /// [`prepare`](super::prepare) of an image in a device's memory: the same bits. `None` for an image with an alpha
-/// channel or holes (NaN, infinities), which only the host can mask and fill; for any other, `mask` stays what it is.
+/// channel or holes (NaN, infinities), which only the host can mask and fill; for all other images the mask that
+/// counts is the given one.
 ///
 /// # Errors
 /// As [`prepare`](super::prepare), and [`Error::Device`] when the device fails.

@@ -208,7 +208,7 @@ impl<T: Pixel> Source<'_, T> {
 }
 
 /// `f` of every pixel.
-fn mapped<T: Pixel, U: Pixel>(
+pub(crate) fn mapped<T: Pixel, U: Pixel>(
     image: ImageView<'_, T>,
     f: impl Fn(T) -> U + Sync + Send,
     cpu: &Cpu,

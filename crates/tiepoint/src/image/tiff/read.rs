@@ -4,9 +4,9 @@ use super::cell;
 use super::directory::{Colour, Kind, MASK, Plan, find_image, subfile};
 use crate::files::Fault;
 use crate::image::{
-    AnyImage, Image, Pixel, Size,
+    AnyImage, FileImage, Image, Pixel, Size,
     no_data::held,
-    rows::{Channels, Decoded, Request, Rows, Source, zeros},
+    rows::{Channels, Request, Rows, Source, zeros},
 };
 use crate::numeric::{float_24, half};
 use ::tiff::{
@@ -25,7 +25,7 @@ impl From<TiffError> for Fault {
     }
 }
 
-pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Decoded, Fault> {
+pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     // The signature of Canon's raw photographs follows the head of the file.
     if source.fill_buf()?.get(8..10) == Some(b"CR") {
         return Err(crate::image::foreign::raw().into());
@@ -53,7 +53,7 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         let both = crate::image::Mask::from(decoded.shown.take()).and(mask);
         decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
-    Ok(Decoded { orientation: plan.orientation, bands: plan.bands, ..decoded })
+    Ok(FileImage { orientation: plan.orientation, bands: plan.bands, ..decoded })
 }
 
 /// Whether the pixels are indices into a palette, or inks.
@@ -195,7 +195,7 @@ fn collect<T: Sample>(
     decoder: &mut Decoder<impl Source>,
     request: &Request<'_>,
     plan: &Plan,
-) -> Result<Decoded, Fault> {
+) -> Result<FileImage, Fault> {
     // The no-data value of an image with a palette is an index, so it is compared before the conversion to colours.
     let palette = matches!(plan.colour, Colour::Palette(_));
     let no_data = plan.no_data.filter(|_| !palette);

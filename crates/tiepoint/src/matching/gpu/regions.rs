@@ -114,7 +114,7 @@ tiepoint_gpu::kernel_struct! {
     pub(crate) struct Cut {
         a: Side,
         b: Side,
-        /// The number of groups that should have work.
+        /// About how many groups the search is divided into.
         parts: u32,
     }
 }

@@ -42,9 +42,9 @@ use search::Hypothesis;
 const MOST_PIXELS: f64 = 1_048_576.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// How far a corner is searched for from where the map says, in pixels of the coarser picture: for epipolar geometry as
-/// far as depth may displace it; for photographs of two sensors, whose corners are less alike, as far as the map may be
-/// wrong.
+/// How far from its predicted place a corner is searched for, in pixels of the coarser picture. First: where depth may
+/// displace it (epipolar geometry). Second: where only the prediction is inexact (two sensors, whose corners are less
+/// alike).
 const REACH: [f64; 2] = [16.0, 5.0];
 /// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture;
 /// nearer ones may just be inexact. The scene is flat unless at least the share [`LEAST_OFF`] of the corners that obey

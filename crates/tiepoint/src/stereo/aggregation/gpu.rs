@@ -1,9 +1,9 @@
 //! Aggregation on a device: paths along rows, and paths from row to row.
 //!
 //! As on the CPU, costs are computed from descriptors wherever they are needed and never stored; those of a caller's
-//! volume are read from it, before they are needed. Only the sums of four
-//! parts are stored, one or two bytes for each pixel and disparity: of the paths from the left, from the right,
-//! downwards and upwards. All are computed at the same time; several lanes of a warp share the disparities of a pixel.
+//! volume are loaded ahead of their use. Only the sums of four parts are stored, one or two bytes for each pixel and
+//! disparity: of the paths from the left, from the right, downwards and upwards. All are computed at the same time;
+//! several lanes of a warp share the disparities of a pixel.
 //!
 //! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
@@ -397,7 +397,7 @@ impl GpuAggregation {
         commands.zero(&tickets)?;
         commands.zero(&progress)?;
         commands.zero(&boundary)?;
-        // The same number of groups on every multiprocessor: the slowest decides.
+        // Groups are spread evenly over the multiprocessors, because the one with most groups finishes last.
         let units = gpu.info().units as usize;
         let at_once = (size.width / strip.slots + 1) * walks;
         let at_once = at_once.div_ceil(units).min(steps.strips_at_once());

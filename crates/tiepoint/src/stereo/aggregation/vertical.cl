@@ -3,7 +3,8 @@
 // u and v count columns and rows in the order of a pass. A pixel has the slot u + SKEW v: slots lean to the left from
 // row to row, so that every step comes from the same slot or from one further left. A group holds the paths of a strip
 // of COLUMNS slots and goes through all rows in which these lie in the image; a pixel's disparities lie in LANES lanes
-// of a warp. Free groups take strips from left to right, so that a strip on which another waits has always begun.
+// of a warp. A group that becomes free takes the next strip to the right. So when a strip waits for the one left of it,
+// that one has already begun.
 //
 // Place p is disparity p.
 //

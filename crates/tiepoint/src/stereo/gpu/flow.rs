@@ -19,7 +19,7 @@ pub(in crate::stereo) struct Flow {
     slots: usize,
     /// Pairs that are computed together.
     batch: usize,
-    /// The slot in which the next set of pairs is gathered, and how many it has; fewer than a set between calls.
+    /// The slot that is being filled, and the number of pairs in it: between calls fewer than `batch`.
     open: (usize, usize),
     /// Sets of pairs that the device has, the oldest first.
     flights: VecDeque<Vec<Arriving>>,

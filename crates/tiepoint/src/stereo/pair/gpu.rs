@@ -339,10 +339,7 @@ impl Making<'_> {
         commands: &mut Commands,
         pixels: &GpuStack<T>,
         (view, i): (&GpuPictures, usize),
-    ) -> Result<ViewStacks>
-    where
-        AnyGpuStack: From<GpuStack<G>>,
-    {
+    ) -> Result<ViewStacks> {
         let (gpu, shape) = (self.gpu, view.shape);
         let program = gpu.program(&source::<T, G>(shape, self.compares[i]))?;
         let (size, count) = (pixels.size(), pixels.count());

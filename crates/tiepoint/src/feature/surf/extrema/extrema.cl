@@ -47,8 +47,6 @@ FUNCTION f32 second(f32 a, f32 centre, f32 b) { return a - 2.0f * centre + b; }
 
 FUNCTION f32 mixed(f32 a, f32 b, f32 c, f32 d) { return (a - b - c + d) * 0.25f; }
 
-FUNCTION f32 clamped(f32 v, i32 n) { return MIN_F(MAX_F(ROUND_EVEN(v), 0.0f), (f32)(n - 1)); }
-
 KERNEL(search) {
     i32 n = 0;
     while (n + 1 < args.layer_count && (u32)GROUP_X >= layers[n + 1].first_group) n++;
@@ -115,8 +113,8 @@ KERNEL(search) {
         found.sign = signed_response > 0.0f ? 1 : -1;
         found.mark = 0u;
         if (args.mask_pitch > 0) {
-            u64 mask_row = (u64)GROUP_Z * args.height + (u64)clamped(found.y, args.height);
-            if (mask[mask_row * args.mask_pitch + (u64)clamped(found.x, args.width)] == 0) continue;
+            const GLOBAL u8 *own_mask = mask + (u64)GROUP_Z * args.height * args.mask_pitch;
+            if (!unmasked(own_mask, args.mask_pitch, args.width, args.height, &found)) continue;
         }
         u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
         if (slot < args.capacity) keypoints[(u64)GROUP_Z * args.capacity + slot] = found;

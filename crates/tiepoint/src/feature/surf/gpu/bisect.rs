@@ -4,17 +4,16 @@ use super::super::describe::Square;
 use super::super::integral::{Integral, Total};
 use super::super::orient::Disc;
 use super::super::response::ResponseRows;
-use super::super::stream::inner;
-use super::super::{SurfOptions, describe, extrema, orient, plan, refine, response};
-use super::layers::{self, DeviceLayers, Layers};
+use super::super::{SurfOptions, describe, detect, extrema, orient, plan, response};
+use super::layers::{DeviceLayers, Layers};
 use crate::bisect::Stages;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
 use crate::feature::gpu::GpuKeypoints;
-use crate::feature::{Keypoint, WORDS, from_words, to_words};
+use crate::feature::{DescriptorKind, Keypoint, WORDS, from_words, to_words};
 use crate::filter::integral::{self, GpuIntegral, GpuIntegrator, GpuSum};
+use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{ImageView, Size};
 
 /// With default options.
 pub(crate) fn stages<T: GpuPixel>(image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu) -> Stages {
@@ -53,8 +52,9 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     gpu.run(&commands).unwrap();
     out.compare("response", [&responses.to_vec().unwrap(), &expected], |response| response.to_bits());
 
-    let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
-    extrema.sort_by(Keypoint::order);
+    let upright = SurfOptions { upright: true, descriptors: DescriptorKind::None, ..*options };
+    let mut extrema = detect(image, &upright, None, cpu).unwrap().keypoints;
+    extrema.iter_mut().for_each(|k| k.angle = 0.0);
     assert!(extrema.len() > 20, "SURF finds too little to compare");
     // Room for many keypoints too many, so that they show as a difference.
     let capacity = 2 * extrema.len() + 1024;
@@ -130,39 +130,4 @@ fn responses_of<A: Total>(
         }
     }
     responses
-}
-
-fn extrema_of(
-    octaves: &[plan::Octave],
-    grids: &[Vec<layers::Grid>],
-    responses: &[f32],
-    size: Size,
-    options: &SurfOptions,
-) -> Vec<Keypoint> {
-    let mut found = vec![];
-    for (o, (octave, grids)) in octaves.iter().zip(grids).enumerate() {
-        for layer in 1..octave.layers.len() - 1 {
-            let largest = &octave.layers[layer + 1].filter;
-            let [rows, columns] = [size.height, size.width].map(|n| inner(largest.inside(octave.step, n)));
-            for row in rows {
-                let sampled = [0, 1, 2].map(|l: usize| {
-                    [0, 1, 2].map(|r: usize| {
-                        let grid = grids[layer + l - 1];
-                        let at = grid.first + ((row + r - 1) << grid.finer) * grid.pitch;
-                        let samples = responses[at..at + grid.pitch].iter().step_by(1 << grid.finer);
-                        samples.copied().collect::<Vec<_>>()
-                    })
-                });
-                let rows: extrema::Rows<'_> = [0, 1, 2].map(|l| [0, 1, 2].map(|r| &sampled[l][r][..]));
-                let level = Cpu::sequential().level();
-                extrema::search(&rows, columns.clone(), options.threshold, level, &mut |column| {
-                    let response = rows[1][1][column];
-                    let sample = refine::Sample { octave: o, layer, row, column, response };
-                    let offset = refine::offset(&extrema::cube(&rows, column));
-                    found.extend(refine::keypoint(options.preset, octave, sample, offset));
-                });
-            }
-        }
-    }
-    found
 }

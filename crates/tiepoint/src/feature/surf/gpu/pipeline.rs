@@ -158,10 +158,7 @@ impl SurfPipeline {
         core: &Core<Self>,
         purpose: Purpose<Layout>,
         mask: Option<&GpuImage<u8>>,
-    ) -> Result<Self>
-    where
-        AnyGpuImage: From<GpuImage<T>>,
-    {
+    ) -> Result<Self> {
         let (gpu, options) = (&core.gpu, core.options);
         let Purpose { layout: Layout { size, images }, capacity, .. } = purpose;
         gpu.require_waiting()?;

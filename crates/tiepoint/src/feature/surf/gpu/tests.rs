@@ -11,8 +11,8 @@ use crate::feature::testing::{
     self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
 };
 use crate::feature::{Features, surf};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Pixel, Pixels, Size, testing::photograph};
+use crate::image::gpu::GpuPixel;
+use crate::image::{Image, ImageView, Pixel, Size, testing::photograph};
 use crate::numeric::Random;
 use tiepoint_gpu::KernelSource;
 
@@ -27,10 +27,7 @@ impl Twin for SurfPipeline {
 }
 
 /// Compares an image's features on every device with the CPU's, and returns their number.
-fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions) -> usize
-where
-    for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
-{
+fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions) -> usize {
     for gpu in all() {
         agree::<SurfPipeline, T>(gpu, image, &options, None);
     }

@@ -82,8 +82,8 @@ impl Agreement {
 /// What the displacements tell of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
-    /// Of the displacements with enough pixels those at which structure agrees less count 2, and those at which it agrees
-    /// as much 1.
+    /// Over the displacements with enough pixels: 2 for each at which structure agrees less than in place, 1 for each
+    /// at which it agrees equally.
     less: u32,
     others: u32,
     /// How much structure both pictures show there; negative where too few pixels count in its own place.
