@@ -368,3 +368,26 @@ def test_what_has_no_effect_is_refused_and_forms_of_arguments_are_known(opencv):
     image[8:30, 12:50] = rng.integers(0, 255, (22, 38))
     holes = np.where(np.arange(60) > 30, 1.0, np.nan) * np.ones((40, 1))
     assert tp.Sift().detect(image, holes) == tp.Sift().detect(image, np.nan_to_num(holes) > 0)
+
+
+@pytest.mark.parametrize("method", [compat.RANSAC, compat.LMEDS])
+def test_units_of_the_first_points_do_not_matter(method):
+    """Points of a plane in metres, or on a unit square, beside pixels; a fifth of the pairs are wrong."""
+    rng = np.random.default_rng(0)
+    a = rng.random((60, 2))
+    turn = 500 * np.array([[np.cos(0.2), -np.sin(0.2)], [np.sin(0.2), np.cos(0.2)]])
+    b = a @ turn.T + [30, 40] + rng.normal(0, 0.3, a.shape)
+    b[:12] += [150, 90]
+    for unit in [1, 1e-3, 700]:
+        for estimate in [compat.findHomography, compat.estimateAffine2D, compat.estimateAffinePartial2D]:
+            found, inliers = estimate(a * unit, b, method=method)
+            assert inliers.ravel().tolist() == [0] * 12 + [1] * 48, (unit, estimate)
+            assert np.allclose(found[:2, :2] * unit, turn, rtol=0, atol=2), (unit, estimate)
+
+
+def test_points_of_a_board_in_space_are_points_of_its_plane():
+    board = np.zeros((54, 3), np.float32)
+    board[:, :2] = np.mgrid[0:9, 0:6].T.reshape(-1, 2)
+    for method in [0, compat.RANSAC]:
+        found, _ = compat.findHomography(board, board[:, :2] * 30 + [50, 60], method)
+        assert np.allclose(found, [[30, 0, 50], [0, 30, 60], [0, 0, 1]], atol=1e-6)

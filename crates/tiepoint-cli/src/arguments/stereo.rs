@@ -112,6 +112,9 @@ pub(crate) struct StereoArguments {
     /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
     pub(crate) truth_scale: Option<f32>,
+    /// Floats of 0 and below in the truth are disparities, too
+    #[arg(long, requires = "truth")]
+    pub(crate) truth_signed: bool,
     // With several pairs the reports are named as --output is.
     #[command(flatten)]
     pub(crate) report: ReportArguments,
@@ -197,7 +200,8 @@ impl StereoArguments {
 
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
-        let reading = DisparityReading::default().with_scale(self.truth_scale);
+        let reading = DisparityReading::default().with_scale(self.truth_scale).with_signed(self.truth_signed);
+        let reading = reading.with_limits(self.limits.options());
         reading.check()?;
         Ok(reading)
     }

@@ -42,6 +42,7 @@ fn no_result_of_any_command_replaces_an_input() {
         "stereo a.png b.png --preview hard.png",
         "stereo a.png b.png --mask mask.png --preview mask.png",
         "stereo a.png b.png --mask-right mask.png --preview mask.png",
+        "stereo a.png b.png --truth mask.png --output mask.png",
         "filter gauss a.png a.png",
         "filter sobel a.png hard.png",
         "filter hessian a.png h.tif --blobs a.png",

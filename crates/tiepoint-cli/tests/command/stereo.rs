@@ -217,8 +217,22 @@ fn depth_and_points_follow_from_the_calibration() {
     let told = String::from_utf8(exchanged.stderr).unwrap();
     assert!(told.contains("have a depth: one above 0; are left and right exchanged?"), "{told}");
     // The truth is scored without a report, too.
-    let json = folder.works("stereo l.png r.png --disparities 26 -o e.pfm --json --truth e.pfm");
+    folder.works("stereo l.png r.png --disparities 26 -o e.pfm");
+    let json = folder.works("stereo l.png r.png --disparities 26 -o f.pfm --json --truth e.pfm");
     assert!(number(&json, "bad") < 0.3 && json.contains("\"measure\":\"truth\""), "{json}");
+    folder.refuses("stereo l.png r.png --disparities 26 -o f.pfm --truth no.pfm", 1, &["no.pfm"]);
+    folder.write("below.tif", Image::filled(Size::new(200, 150), 1, -9.0_f32));
+    let line = "stereo l.png r.png --disparities 26 -o f.pfm --json --truth below.tif";
+    assert!(folder.works(line).contains("no pixel of the truth is known"), "values below 0 are unknown");
+    assert_eq!(
+        number(&folder.works(format!("{line} --truth-signed")), "bad"),
+        1.0,
+        "and are disparities here"
+    );
+    let line =
+        "stereo l.png r.png --disparities 26 --focal 300 --baseline 0.1 --depth-scale 1e-9 --depth z.png";
+    folder.refuses(line, 1, &["holds none of the"]);
+    assert!(!folder.at("z.png").exists(), "no picture of zeros");
 
     calibrate(201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);

@@ -217,8 +217,9 @@ def points(given: Any, what: str) -> npt.NDArray[np.float64]:
     found = found.astype(np.float64)
     if found.shape[1] == 2:
         return found
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places: npt.NDArray[np.float64] = found[:, :2] / found[:, 2:]
+    # As in OpenCV a last coordinate of 0 counts as 1: points of a plane in space have it.
+    last = found[:, 2:]
+    places: npt.NDArray[np.float64] = found[:, :2] / np.where(last == 0, 1.0, last)
     return places
 
 

@@ -95,7 +95,7 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression:
 /// and 0 where there is none. Gives how many depths a PNG cannot hold, which are 0 there, too.
 ///
 /// # Errors
-/// As [`write()`]; [`Error::Format`] for a scale that is not above 0.
+/// As [`write()`]; [`Error::Format`] for a scale that is not above 0, and when a PNG can hold none of the depths.
 pub fn write_depth(
     path: impl AsRef<Path>,
     depth: ImageView<'_, f32>,
@@ -115,6 +115,15 @@ pub fn write_depth(
     let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
     let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
     let outside = scaled.data().iter().filter(unfit).count();
+    if outside > 0 && outside == scaled.data().iter().filter(|z| z.is_finite()).count() {
+        let reason = format!(
+            "a 16-bit PNG holds none of the {outside} depths at a scale of {scale}: it holds {} to {}; choose another \
+             scale, or write .tif or .exr",
+            1.0 / scale,
+            65_535.0 / scale
+        );
+        return Err(Error::format(path, reason));
+    }
     image::write_values(path, scaled.view(), finite_or(f32::NAN), rounded, compression)?;
     Ok(outside)
 }

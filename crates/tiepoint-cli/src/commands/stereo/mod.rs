@@ -109,6 +109,9 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
     Ok(pairs.iter().enumerate().map(job).collect())
 }
 
+const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it scores nothing; floats of 0 and below count as unknown \
+                             unless --truth-signed is given";
+
 /// Fails early if a result could not be written later, or would replace an input.
 fn check_paths(
     arguments: &StereoArguments,
@@ -123,13 +126,16 @@ fn check_paths(
     let inputs = jobs.iter().flat_map(|job| {
         let images = [&job.pair.left, &job.pair.right];
         let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| mask_of(mask.as_deref(), image));
-        images.map(PathBuf::clone).into_iter().chain(masks)
+        images.map(PathBuf::clone).into_iter().chain(masks).chain(job.truth(arguments))
     });
+    for truth in jobs.iter().filter_map(|job| job.truth(arguments)) {
+        std::fs::metadata(&truth).map_err(|e| tiepoint::Error::io(&truth, e))?;
+    }
     let files = output::Files::default().reads(inputs).reads(&arguments.calibration).reads(&arguments.list);
     files.writes(jobs.iter().flat_map(PairJob::paths)).check()
 }
 
-/// The file of an image's mask.
+/// The file of an image's mask, or of another picture of its size.
 fn mask_of(mask: Option<&str>, image: &Path) -> Option<PathBuf> {
     mask.map(|m| PathBuf::from(output::fill(m, image)))
 }
@@ -138,6 +144,11 @@ impl PairJob<'_> {
     fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let pictures = [&self.output, &self.right, &self.confidence, &self.preview];
         pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
+    }
+
+    /// The file of the true disparities.
+    fn truth(&self, arguments: &StereoArguments) -> Option<PathBuf> {
+        mask_of(arguments.truth.as_deref(), &self.pair.left)
     }
 
     /// Fails if a format cannot hold the disparities that are searched.
@@ -217,13 +228,16 @@ impl PairJob<'_> {
         let found = &computed.found;
         let points = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         let size = found.disparity.size();
-        let truth = work.arguments.truth.as_ref().map(|truth| output::fill(truth, &self.pair.left));
+        let truth = self.truth(work.arguments);
         let reading = work.arguments.truth_reading()?;
         let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
-        let (warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
+        let (mut warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
         let valid = evidence.valid as f64 / size.area().max(1) as f64;
         if let Some(truth) = &truth {
             evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
+            if evidence.bad.is_none() {
+                warnings.push(UNKNOWN_TRUTH.into());
+            }
         }
         let assessment = evidence.assess();
         let options = &computed.ready.options;

@@ -100,12 +100,15 @@ def _robust(
     """The estimate, or None if there is no model. For a map of points the matrix and the inliers are those of `_forward`; where
     the threshold is so wide that every pair agrees, the map is least squares over all pairs."""
     threshold = threshold if threshold > 0 else default
-    if model not in ("fundamental", "essential") and (found := _map_of_all(a, b, model, threshold)):
+    is_map = model not in ("fundamental", "essential")
+    if is_map and (found := _map_of_all(a, b, model, threshold)):
         return found
     threshold = min(threshold, 1e30)
+    # `estimate` measures in both images, and OpenCV in the second alone, whose unit the threshold has.
+    source = a * _scale(a, b) if is_map else a
     try:
         found = estimate(
-            a,
+            source,
             b,
             model,
             # OpenCV's error is Sampson's distance there, and `estimate` has √2 times that.
@@ -115,9 +118,25 @@ def _robust(
             false_alarms=math.inf,
             cameras=cameras,
         )
-        return found if model in ("fundamental", "essential") else _forward(found, a, b, threshold)
+        if not is_map:
+            return found
+        made = _forward(found, source, b, threshold)
+        return made if (source == a).all() else dataclasses.replace(made, model=fit(a[made.inliers], b[made.inliers], model).model)
     except ModelError:
         return None
+
+
+def _scale(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
+    """The power of two by which the spread of the first points comes nearest to that of the second. Half of the points lie
+    within the spread, so a few that are far away do not count."""
+    import numpy as np
+
+    within = np.isfinite(np.hstack([a, b])).all(1)
+    if not within.any():
+        return 1.0
+    near, far = (float(np.ptp(np.percentile(side[within], [25, 75], axis=0), axis=0).max()) for side in (a, b))
+    ratio = far / near if near > 0 else 0.0
+    return 2.0 ** round(math.log2(ratio)) if math.isfinite(ratio) and ratio > 0 else 1.0
 
 
 def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
