@@ -385,6 +385,20 @@ def test_units_of_the_first_points_do_not_matter(method):
             assert np.allclose(found[:2, :2] * unit, turn, rtol=0, atol=2), (unit, estimate)
 
 
+def test_the_least_median_keeps_the_right_matches_of_a_plane(opencv):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        points = np.c_[rng.uniform(-3, 3, 300), rng.uniform(-2, 2, 300), np.full(300, 8.0)]
+        points[:, 2] += 0.1 * points[:, 0]
+        turn = opencv.Rodrigues(np.array([0.01, 0.05, 0.02]))[0]
+        camera = np.array([[700.0, 0, 320], [0, 700, 240], [0, 0, 1]])
+        seen = [places @ camera.T for places in (points, points @ turn.T + [0.5, 0.05, 0.1])]
+        a, b = (places[:, :2] / places[:, 2:] + rng.normal(0, 0.3, (300, 2)) for places in seen)
+        b[:90] = np.c_[rng.uniform(0, 640, 90), rng.uniform(0, 480, 90)]
+        _, inliers = compat.findFundamentalMat(a, b, compat.FM_LMEDS)
+        assert inliers[90:].sum() >= 190, (seed, inliers[90:].sum())
+
+
 def test_points_of_a_board_in_space_are_points_of_its_plane():
     board = np.zeros((54, 3), np.float32)
     board[:, :2] = np.mgrid[0:9, 0:6].T.reshape(-1, 2)

@@ -186,7 +186,9 @@ def _least_median(
     if best is None:
         return None
     threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
-    return _robust(a, b, model, threshold, threshold, iterations, confidence, cameras) or best
+    # Points of a plane may give no epipolar geometry at this threshold.
+    found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
+    return found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
 
 
 def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -503,7 +505,7 @@ def warpPerspective(  # noqa: N802
         return told
     matrix = _arrays.matrix(host(M), "M")
     width, height = (0, 0) if dsize is None else (operator.index(v) for v in dsize)
-    if width == height == 0:
+    if min(width, height) <= 0:
         height, width = image.shape[:2]
     fill = float(used[0])
     if image.dtype.kind == "u":
