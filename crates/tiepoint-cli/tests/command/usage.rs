@@ -117,6 +117,11 @@ fn hostile_files_get_an_answer_or_a_message() {
 #[test]
 fn demo_shows_its_accuracy() {
     let folder = Folder::new("demo");
+    for name in ["coffee.jpg", "index.html"] {
+        folder.put(name, "not from a demo");
+        folder.refuses("demo .", 2, &[name, "choose another folder"]);
+        std::fs::remove_file(folder.at(name)).unwrap();
+    }
     let json = folder.works("demo . --json");
     for scene in json.split("\"scene\":").skip(1) {
         assert!(number(scene, "corner_error") < 0.5, "{scene}");

@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     }
     let folder = &arguments.folder;
     std::fs::create_dir_all(folder).map_err(|e| Failure::work(format!("{}: {e}", folder.display())))?;
+    photographs::check_folder(folder)?;
     let mut clock = Clock::start(&context.processor.cpu);
     let bookshelf = Bookshelf::compute(folder, context)?;
     let coffee = Coffee::compute(folder, context)?;

@@ -26,6 +26,22 @@ const BOOKSHELF: [(&str, &[u8]); 2] = [
 ];
 const COFFEE: (&str, &[u8]) = ("coffee.jpg", include_bytes!("photographs/coffee.jpg"));
 
+/// Fails if the folder has files of these names, or a page, that no earlier demo wrote.
+pub(super) fn check_folder(folder: &Path) -> Outcome {
+    let read = |name: &str| std::fs::read(folder.join(name)).ok();
+    let other =
+        BOOKSHELF.into_iter().chain([COFFEE]).find(|(name, bytes)| read(name).is_some_and(|b| b != *bytes));
+    let is_page = |bytes: &[u8]| bytes.windows(8).any(|part| part.eq_ignore_ascii_case(b"tiepoint"));
+    let page = read("index.html").filter(|bytes| !is_page(bytes)).map(|_| "index.html");
+    match other.map(|(name, _)| name).or(page) {
+        Some(name) => Err(Failure::usage(format!(
+            "{}: the demo writes a file of this name, and this one is not from a demo; choose another folder",
+            folder.join(name).display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Writes a photograph into the folder, so that commands can be tried on it, and decodes it.
 fn photograph(folder: &Path, (name, bytes): (&str, &[u8])) -> Outcome<AnyImage> {
     tiepoint::files::write_atomically(folder.join(name), |out| std::io::Write::write_all(out, bytes))?;
