@@ -7,10 +7,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "only pages of the browser's tests, which nothing compares")]
 
-use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
+use tiepoint::device::Cpu;
 use tiepoint::image::{Image, Size};
-use tiepoint::synth::Random;
+use tiepoint::synth::{Random, Texture};
 use tiepoint::{Error, Result};
 use tiepoint_report::{
     CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted,
@@ -146,48 +146,7 @@ impl Drawn {
     }
 
     fn photograph(&self, i: usize) -> Image<u8> {
-        let (land, at) = self.centre(i);
         let size = Size::new(self.width, self.width * 3 / 4);
-        let mut image = Image::filled(size, 3, 0_u8);
-        for y in 0..size.height {
-            for (x, pixel) in image.row_mut(y).chunks_exact_mut(3).enumerate() {
-                let u = at + (x as f32 / size.width as f32 - 0.5) * self.seen();
-                pixel.copy_from_slice(&landscape(land, u.rem_euclid(1.0), y as f32 / size.height as f32));
-            }
-        }
-        image
-    }
-}
-
-/// The colour of a landscape at `u` around and `v` down, each from 0 to 1: a sky, three rows of hills, and houses.
-fn landscape(land: usize, u: f32, v: f32) -> [u8; 3] {
-    let turn = u * TAU;
-    let sky = |v: f32| [90.0 + 130.0 * v, 150.0 + 60.0 * v, 225.0 - 20.0 * v];
-    let hills: [([f32; 3], f32); 3] = [
-        ([120.0, 140.0, 170.0], 0.42 + 0.09 * (7.0 * turn).sin() + 0.04 * (19.0 * turn).sin()),
-        ([88.0, 128.0, 96.0], 0.60 + 0.06 * (11.0 * turn + 1.0).sin() + 0.02 * (37.0 * turn).sin()),
-        ([62.0, 92.0, 54.0], 0.78 + 0.04 * (17.0 * turn + 2.0).sin()),
-    ];
-    let mut colour = sky(v);
-    for (shade, top) in hills {
-        if v > top {
-            let grain = 12.0 * (900.0 * u + 70.0 * v).sin() * (60.0 * v).sin();
-            colour = shade.map(|c| c + grain - 60.0 * (v - top));
-        }
-    }
-    let street = u * 64.0;
-    let (house, within) = (street.floor(), street.fract());
-    let kind = ((house * 12.9898).sin() * 43_758.547).rem_euclid(1.0);
-    let top = 0.55 + 0.2 * kind;
-    if kind > 0.35 && within < 0.62 && v > top && v < 0.88 {
-        let walls =
-            [[214.0, 120.0, 84.0], [226.0, 202.0, 150.0], [150.0, 160.0, 190.0], [190.0, 90.0, 100.0]];
-        let window = (within * 8.0).fract() > 0.55 && ((v - top) * 22.0).fract() > 0.5;
-        colour = if window { [60.0, 66.0, 84.0] } else { walls[(kind * 97.0) as usize % 4] };
-    }
-    match land {
-        0 => colour.map(|c| c as u8),
-        // The other landscape at dusk.
-        _ => [(0.9 * colour[0]) as u8, (0.55 * colour[1]) as u8, (0.7 * colour[2]) as u8],
+        Texture::new(i as u64).image(size, &Cpu::sequential())
     }
 }

@@ -71,7 +71,7 @@ const MOST_IMAGES: usize = 32_768;
 const THUMBNAIL: usize = 1280;
 /// A thumbnail below this many pixels shows nothing.
 const LEAST_THUMBNAIL: usize = 16;
-/// How many lines take the room of one match with its patches and figures.
+/// Lines that take as many bytes as one match of a page of matches; the limit of matches allows so many lines each.
 const LINES: usize = 6;
 /// Rows and columns of the matrix in the still picture, at full detail.
 const STILL: usize = 240;

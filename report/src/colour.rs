@@ -6,53 +6,30 @@ use serde_json::{Value, json};
 /// Red, green and blue.
 pub type Rgb = [u8; 3];
 
+/// Colours as they are written in style sheets: 0xrrggbb.
+const fn rgb<const N: usize>(hex: [u32; N]) -> [Rgb; N] {
+    let (mut out, mut i) = ([[0; 3]; N], 0);
+    while i < N {
+        let [_, r, g, b] = hex[i].to_be_bytes();
+        out[i] = [r, g, b];
+        i += 1;
+    }
+    out
+}
+
 /// viridis, every seventeenth of its 256 colours.
-pub const VIRIDIS: [Rgb; 16] = [
-    [68, 1, 84],
-    [72, 26, 108],
-    [71, 47, 125],
-    [65, 68, 135],
-    [57, 86, 140],
-    [49, 104, 142],
-    [42, 120, 142],
-    [35, 136, 142],
-    [31, 152, 139],
-    [34, 168, 132],
-    [53, 183, 121],
-    [84, 197, 104],
-    [122, 209, 81],
-    [165, 219, 54],
-    [210, 226, 27],
-    [253, 231, 37],
-];
+pub const VIRIDIS: [Rgb; 16] = rgb([
+    0x440154, 0x481a6c, 0x472f7d, 0x414487, 0x39568c, 0x31688e, 0x2a788e, 0x23888e, 0x1f988b, 0x22a884,
+    0x35b779, 0x54c568, 0x7ad151, 0xa5db36, 0xd2e21b, 0xfde725,
+]);
 
 /// plasma, ten colours.
-const PLASMA: [Rgb; 10] = [
-    [13, 8, 135],
-    [70, 3, 159],
-    [114, 1, 168],
-    [156, 23, 158],
-    [189, 55, 134],
-    [216, 87, 107],
-    [237, 121, 83],
-    [251, 159, 58],
-    [253, 202, 38],
-    [240, 249, 33],
-];
+const PLASMA: [Rgb; 10] =
+    rgb([0x0d0887, 0x46039f, 0x7201a8, 0x9c179e, 0xbd3786, 0xd8576b, 0xed7953, 0xfb9f3a, 0xfdca26, 0xf0f921]);
 
 /// inferno, ten colours.
-const INFERNO: [Rgb; 10] = [
-    [0, 0, 4],
-    [27, 12, 65],
-    [74, 12, 107],
-    [120, 28, 109],
-    [165, 44, 96],
-    [207, 68, 70],
-    [237, 105, 37],
-    [251, 155, 6],
-    [247, 209, 61],
-    [252, 255, 164],
-];
+const INFERNO: [Rgb; 10] =
+    rgb([0x000004, 0x1b0c41, 0x4a0c6b, 0x781c6d, 0xa52c60, 0xcf4446, 0xed6925, 0xfb9b06, 0xf7d13d, 0xfcffa4]);
 
 /// From negative to positive, through grey: the colour-blind can tell blue from orange.
 const SIGNED: [Rgb; 5] = [[0, 72, 200], [110, 160, 230], [235, 235, 235], [240, 150, 90], [200, 50, 10]];

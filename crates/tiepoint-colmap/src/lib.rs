@@ -143,7 +143,7 @@ pub fn export_beside<E: From<Error>>(
         let mut sizes = Vec::with_capacity(collection.photographs().len());
         for_each_features(collection, |index, features| {
             cpu.check()?;
-            // Nothing listens any more when matching has failed.
+            // The receiver is gone when matching has failed.
             written.send(()).map_err(|_| Error::Cancelled)?;
             sizes.push(features.map(|features| features.image));
             let Some(features) = features else { return Ok(()) };

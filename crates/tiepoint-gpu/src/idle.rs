@@ -73,7 +73,7 @@ fn watch(device: &Weak<Shared>) {
             continue;
         }
         let Some(_busy) = Background::begin() else { return };
-        // A device that fails here tells its next caller.
+        // An error here is reported by the next call of the device.
         let _ = Gpu { shared, patience: Patience::Waits }.release_memory();
         return;
     }

@@ -403,8 +403,8 @@ impl Gpu {
 
     /// The same device and queue for work that does not wait for compilers because the CPU can do it meanwhile:
     /// [`program`](Self::program) then fails with [`Error::NotReady`] instead of compiling, and the program is compiled
-    /// by other threads beside the work, of a lower priority where the system has such. What these threads have begun
-    /// they finish; the rest is left when the last handle of the device is dropped.
+    /// by other threads beside the work, of a lower priority where the system has such. When the last handle of the
+    /// device is dropped, these threads finish the program that they are compiling and discard the others.
     #[must_use]
     pub fn handing_over(&self) -> Self {
         Self { patience: Patience::Leaves, ..self.clone() }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A signal has been passed on by then, on a busy machine, too.
+/// Within this time LLVM, within PoCL, has passed a signal on, also on a busy machine.
 const SIGNAL: Duration = Duration::from_millis(200);
 
 /// A program that the device can run.

@@ -1,4 +1,4 @@
-//! The progress of a device's queue, as far as the host knows without asking.
+//! Which work of a device's queue is known to be finished, without a call of the driver.
 
 use crate::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ mod tests {
         let queue = Queue::default();
         assert!(queue.has_done(0), "no work");
         let first = queue.given();
-        assert!(!queue.has_done(first), "nobody waited");
+        assert!(!queue.has_done(first), "nothing was waited for");
         let second = queue.waiting(|| Ok(queue.given())).unwrap();
         assert!(queue.has_done(first) && !queue.has_done(second), "the second came during the wait");
         let failed = queue.waiting(|| Err::<(), _>(Error::Usage("it failed".into())));

@@ -105,6 +105,7 @@ mod _core {
             calls.set_item("after_in_child", resume(true)?)?;
             os.call_method("register_at_fork", (), Some(&calls))?;
         }
-        Ok(())
+        // The stub lists what there is.
+        module.delattr("__all__")
     }
 }

@@ -7,31 +7,19 @@ use crate::options::named;
 use numpy::Element;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::by_pixel;
 use tiepoint::geometry::Homography;
-use tiepoint::image::{Image, Pixel, Size};
+use tiepoint::image::{Image, Pixel, PixelKind, Size};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, StereoScene, StereoSceneOptions, Texture};
 
-/// Runs one expression with the pixel type of this name.
-macro_rules! with_pixel {
-    ($dtype:expr, $pixel:ident => $body:expr) => {
-        match $dtype {
-            "uint8" => {
-                type $pixel = u8;
-                $body
-            }
-            "uint16" => {
-                type $pixel = u16;
-                $body
-            }
-            "float32" => {
-                type $pixel = f32;
-                $body
-            }
-            other => {
-                Err(wrong_option(&format!("option dtype is {other}: expected uint8, uint16 or float32")))
-            }
-        }
-    };
+/// The type of pixels of this name.
+fn pixel(dtype: &str) -> PyResult<PixelKind> {
+    match dtype {
+        "uint8" => Ok(PixelKind::U8),
+        "uint16" => Ok(PixelKind::U16),
+        "float32" => Ok(PixelKind::F32),
+        other => Err(wrong_option(&format!("option dtype is {other}: expected uint8, uint16 or float32"))),
+    }
 }
 
 #[pyfunction]
@@ -44,7 +32,7 @@ pub(crate) fn texture<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let texture = Texture::of_kind(named(kind)?, seed);
     let size = Size::new(size.0, size.1);
-    with_pixel!(dtype, P => {
+    by_pixel!(type pixel(dtype)?, P => {
         let made = run_on(py, None, |p| {
             Image::<P>::try_filled(size, 1, P::default())?;
             Ok(texture.image::<P>(size, &p.cpu))
@@ -81,7 +69,7 @@ pub(crate) fn scene<'py>(
         .with_blur(blur_noise.0)
         .with_noise(blur_noise.1)
         .with_moving(photometry(light));
-    with_pixel!(dtype, P => rendered::<P>(py, &options))
+    by_pixel!(type pixel(dtype)?, P => rendered::<P>(py, &options))
 }
 
 fn rendered<'py, T: Pixel + Element + Copy + Default>(
@@ -117,7 +105,7 @@ pub(crate) fn stereo_scene<'py>(
         .with_seed(seed)
         .with_noise(noise)
         .with_right(photometry(light));
-    with_pixel!(dtype, P => stereo_rendered::<P>(py, &options, colour))
+    by_pixel!(type pixel(dtype)?, P => stereo_rendered::<P>(py, &options, colour))
 }
 
 fn stereo_rendered<'py, T: Pixel + Element + Copy + Default>(

@@ -53,98 +53,76 @@ impl Scene {
     }
 
     pub(super) fn rows(&self) -> Result<Vec<Row<'_>>> {
-        let mut rows = Vec::new();
-        for n in [3, 5, 9, 15] {
-            self.gauss(&n.to_string(), GaussOptions::size(n), &format!("{n} 0"), &mut rows);
-        }
-        self.gauss("σ 1.6", GaussOptions::sigma(1.6), "0 1.6", &mut rows);
-        rows.extend(sobel_rows("8-bit to 16", "u8", &self.bytes));
-        rows.extend(sobel_rows("f32", "f32", &self.floats));
         let kernel = Kernel::new(self.weights.data().to_vec(), self.weights.size());
         let kernel = kernel.map_err(|e| e.to_string())?;
-        rows.push(convolve_row("8-bit", "u8", &self.bytes, kernel.clone()));
-        rows.push(convolve_row("f32", "f32", &self.floats, kernel));
+        let map = Homography::new(WARP).map_err(|e| e.to_string())?;
+        let mut rows = rows_of(["8-bit", "8-bit to 16", "u8"], &self.bytes, &kernel, map);
         let mut sums = Integral::<u32>::default();
         rows.push(Row::new("integral, 8-bit to 32", "integral u8", move |cpu| {
             sums.compute(self.bytes.view(), cpu)
         }));
-        rows.extend(resample_rows("8-bit", "u8", &self.bytes));
-        rows.extend(resample_rows("f32", "f32", &self.floats));
-        let map = Homography::new(WARP).map_err(|e| e.to_string())?;
-        for kind in [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3] {
-            rows.push(warp_row("8-bit", "u8", &self.bytes, map, kind));
-            rows.push(warp_row("f32", "f32", &self.floats, map, kind));
-        }
+        rows.extend(rows_of(["f32"; 3], &self.floats, &kernel, map));
         Ok(rows)
     }
+}
 
-    fn gauss<'a>(&'a self, name: &str, options: GaussOptions, theirs: &str, rows: &mut Vec<Row<'a>>) {
-        let (mut bytes, mut floats) = (like(&self.bytes), like(&self.floats));
-        rows.push(Row::new(format!("gauss {name}, 8-bit"), format!("gauss u8 {theirs}"), move |cpu| {
-            gauss_into(self.bytes.view(), &options, cpu, bytes.view_mut())
-        }));
-        rows.push(Row::new(format!("gauss {name}, f32"), format!("gauss f32 {theirs}"), move |cpu| {
-            gauss_into(self.floats.view(), &options, cpu, floats.view_mut())
+/// The rows of one type of pixels: its name, that with the type of gradients, and the image's name in OpenCV's program.
+fn rows_of<'a, T: Sobel>(
+    [kind, gradients, image]: [&str; 3],
+    input: &'a Image<T>,
+    kernel: &Kernel,
+    map: Homography,
+) -> Vec<Row<'a>>
+where
+    T::Gradient: 'a,
+{
+    let mut rows = Vec::new();
+    let sizes = [3, 5, 9, 15].map(|n| (n.to_string(), GaussOptions::size(n), format!("{n} 0")));
+    let sigma = ("σ 1.6".to_owned(), GaussOptions::sigma(1.6), "0 1.6".to_owned());
+    for (name, options, theirs) in sizes.into_iter().chain([sigma]) {
+        let mut out = like(input);
+        rows.push(Row::new(format!("gauss {name}, {kind}"), format!("gauss {image} {theirs}"), move |cpu| {
+            gauss_into(input.view(), &options, cpu, out.view_mut())
         }));
     }
+    let (mut x, mut y) = (like(input), like(input));
+    rows.push(Row::new(format!("sobel x, {gradients}"), format!("sobel {image} 1 0"), move |cpu| {
+        sobel_into(input.view(), X, Border::Clamp, cpu, x.view_mut())
+    }));
+    rows.push(Row::new(format!("sobel y, {gradients}"), format!("sobel {image} 0 1"), move |cpu| {
+        sobel_into(input.view(), Y, Border::Clamp, cpu, y.view_mut())
+    }));
+    let (kernel, mut out) = (kernel.clone(), like::<T, T>(input));
+    rows.push(Row::new(
+        format!("convolve {SIDE}×{SIDE}, {kind}"),
+        format!("filter {image} weights"),
+        move |cpu| convolve_into(input.view(), &kernel, Border::Clamp, cpu, out.view_mut()),
+    ));
+    for (name, theirs, scaling) in [
+        ("halve", "0.5 nearest", Scaling::Halve),
+        ("halve by means", "0.5 area", Scaling::HalveMean),
+        ("double", "2 linear", Scaling::Double),
+    ] {
+        let mut out = Image::filled(scaling.resized(input.size()), input.channels(), T::default());
+        rows.push(Row::new(format!("{name}, {kind}"), format!("resize {image} {theirs}"), move |cpu| {
+            resample_into(input.view(), scaling, cpu, out.view_mut())
+        }));
+    }
+    let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
+    for (name, theirs, interpolation) in [
+        ("bilinear", "linear", Interpolation::Bilinear),
+        ("bicubic", "cubic", Interpolation::Bicubic),
+        ("Lanczos", "lanczos", Interpolation::Lanczos3),
+    ] {
+        let options = WarpOptions::default().with_interpolation(interpolation);
+        let (theirs, mut out) = (format!("warp {image} {theirs} {numbers}"), like(input));
+        rows.push(Row::new(format!("warp {name}, {kind}"), theirs, move |cpu| {
+            warp_into(input.view(), &map, &options, cpu, out.view_mut())
+        }));
+    }
+    rows
 }
 
 fn like<T: Pixel, O: Copy + Default>(input: &Image<T>) -> Image<O> {
     Image::filled(input.size(), input.channels(), O::default())
-}
-
-fn sobel_rows<'a, T: Sobel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 2]
-where
-    T::Gradient: 'a,
-{
-    let (mut x, mut y) = (like(input), like(input));
-    [
-        Row::new(format!("sobel x, {kind}"), format!("sobel {image} 1 0"), move |cpu| {
-            sobel_into(input.view(), X, Border::Clamp, cpu, x.view_mut())
-        }),
-        Row::new(format!("sobel y, {kind}"), format!("sobel {image} 0 1"), move |cpu| {
-            sobel_into(input.view(), Y, Border::Clamp, cpu, y.view_mut())
-        }),
-    ]
-}
-
-fn convolve_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, kernel: Kernel) -> Row<'a> {
-    let mut out = like::<T, T>(input);
-    Row::new(format!("convolve {SIDE}×{SIDE}, {kind}"), format!("filter {image} weights"), move |cpu| {
-        convolve_into(input.view(), &kernel, Border::Clamp, cpu, out.view_mut())
-    })
-}
-
-fn resample_rows<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 3] {
-    [
-        ("halve", "0.5 nearest", Scaling::Halve),
-        ("halve by means", "0.5 area", Scaling::HalveMean),
-        ("double", "2 linear", Scaling::Double),
-    ]
-    .map(|(ours, theirs, scaling)| {
-        let mut out = Image::filled(scaling.resized(input.size()), input.channels(), T::default());
-        Row::new(format!("{ours}, {kind}"), format!("resize {image} {theirs}"), move |cpu| {
-            resample_into(input.view(), scaling, cpu, out.view_mut())
-        })
-    })
-}
-
-fn warp_row<'a, T: Pixel>(
-    kind: &str,
-    image: &str,
-    input: &'a Image<T>,
-    map: Homography,
-    interpolation: Interpolation,
-) -> Row<'a> {
-    let (name, theirs) = match interpolation {
-        Interpolation::Bilinear => ("bilinear", "linear"),
-        Interpolation::Bicubic => ("bicubic", "cubic"),
-        Interpolation::Lanczos3 => ("Lanczos", "lanczos"),
-    };
-    let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
-    let options = WarpOptions::default().with_interpolation(interpolation);
-    let mut out = like(input);
-    Row::new(format!("warp {name}, {kind}"), format!("warp {image} {theirs} {numbers}"), move |cpu| {
-        warp_into(input.view(), &map, &options, cpu, out.view_mut())
-    })
 }

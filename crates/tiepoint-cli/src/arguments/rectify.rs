@@ -137,7 +137,9 @@ impl RectifyArguments {
     /// Fails if flags contradict each other, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.calibration.is_empty() && self.stored {
-            return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
+            return Err(Failure::usage(
+                "--stored needs the file that holds the rectification: give --calibration FILE",
+            ));
         }
         if !self.calibration.is_empty() && self.cameras.are_given() {
             return Err(Failure::usage(

@@ -156,8 +156,8 @@ impl StereoArguments {
         let unknown = self.calibration.is_none() && !self.rectify && self.cameras.focal.is_none();
         if unknown && (self.depth.is_some() || self.cloud.is_some()) {
             return Err(Failure::usage(
-                "--depth, --cloud: how the pair was taken? Give --calibration FILE, --focal and --baseline of a rectified pair, \
-                 or --rectify for two photographs",
+                "--depth and --cloud need the cameras: give --calibration FILE, --focal and --baseline of a rectified \
+                 pair, or --rectify for two photographs",
             ));
         }
         if self.calibration.is_some() && self.cameras.are_given() {

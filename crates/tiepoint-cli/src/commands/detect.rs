@@ -16,7 +16,7 @@ use crate::input::{self, Picture, Reader};
 use crate::output::{self, Clock, Part, Spent, joined};
 use crate::prefetch::{Limits, Prefetcher};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::files::{self, FeatureFormat};
@@ -143,11 +143,6 @@ fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Context) -> boo
     alike && context.processor.may_have_gpu() && finder.parts() == 1
 }
 
-/// What the search of the picture in the file `path` has found; the error names the file.
-fn found_in(path: &Path, found: tiepoint::Result<Features>) -> Outcome<Features> {
-    found.map_err(|e| Failure::from(e).about(path.display()))
-}
-
 /// The features of an image, and the device that found them.
 struct Found {
     features: Features,
@@ -182,43 +177,25 @@ fn search<'a>(
     context: &Context,
 ) -> Vec<Item<'a, ImageJob, (Picture, Found)>> {
     batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
-    let found: Vec<_> = if batch.len() > 1 {
-        let (found, spent) = search_at_once(&batch, finder, context);
-        let items = batch.into_iter().zip(found);
-        items.map(|(item, found)| item.then(|picture| Ok(((picture, found?), spent.clone())))).collect()
-    } else {
-        let alone = |item: Item<'a, ImageJob, Picture>| {
-            let path = &item.job.path;
-            item.then(|picture| {
-                let mut clock = Clock::start(&context.processor.cpu);
-                let mask = picture.mask.as_ref().map(Image::view);
-                let found = clock.time(Part::Compute, || finder.detect(picture.grey(), mask));
-                Ok(((picture, found_in(path, found)?), clock.spent(&context.processor.cpu)))
-            })
-        };
-        batch.into_iter().map(alone).collect()
-    };
-    let device = context.take_device();
-    let named = |(picture, features): (Picture, Features)| {
-        let (device, stored) = (device.clone(), picture.stored);
-        Ok(((picture, Found { features, device, stored }), Spent::default()))
-    };
-    found.into_iter().map(|item: Item<'a, ImageJob, (Picture, Features)>| item.then(named)).collect()
-}
-
-/// The features of several images, and the time of each.
-fn search_at_once(
-    batch: &[Item<'_, ImageJob, Picture>],
-    finder: &Finder,
-    context: &Context,
-) -> (Vec<Outcome<Features>>, Spent) {
-    let pictures = batch.iter().filter_map(|item| Some((item.result.as_ref().ok()?, &*item.job.path)));
-    let pictures: Vec<(&Picture, &Path)> = pictures.collect();
+    let pictures: Vec<&Picture> = batch.iter().filter_map(|item| item.result.as_ref().ok()).collect();
     let mut clock = Clock::start(&context.processor.cpu);
-    let greys = pictures.iter().map(|(picture, _)| picture.grey());
-    let found = clock.time(Part::Compute, || finder.detect_batch(greys)).into_iter().zip(&pictures);
-    let found = found.map(|(found, (_, path))| found_in(path, found)).collect();
-    (found, clock.spent(&context.processor.cpu).share(pictures.len()))
+    let found = clock.time(Part::Compute, || match pictures[..] {
+        // It could not be read: its item keeps that error, not this one.
+        [] => vec![Err(tiepoint::Error::Cancelled)],
+        [picture] => vec![finder.detect(picture.grey(), picture.mask.as_ref().map(Image::view))],
+        _ => finder.detect_batch(pictures.iter().map(|picture| picture.grey())),
+    });
+    let spent = clock.spent(&context.processor.cpu).share(pictures.len());
+    let device = context.take_device();
+    let named = |(item, found): (Item<'a, ImageJob, Picture>, tiepoint::Result<Features>)| {
+        let path = &item.job.path;
+        item.then(|picture| {
+            let features = found.map_err(|e| Failure::from(e).about(path.display()))?;
+            let (device, stored) = (device.clone(), picture.stored);
+            Ok(((picture, Found { features, device, stored }), spent.clone()))
+        })
+    };
+    batch.into_iter().zip(found).map(named).collect()
 }
 
 /// Writes the results that were asked for, and returns the features.

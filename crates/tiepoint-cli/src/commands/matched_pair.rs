@@ -50,12 +50,12 @@ struct FoundPair {
     matched: Matched,
 }
 
-/// What matches the features.
+/// How the features are matched.
 #[derive(Debug)]
 enum Matched {
-    /// A search.
+    /// By a search with this finder.
     By(Box<Finder>),
-    /// A file did: feature i of A is that of B.
+    /// By a file: feature i of A matches feature i of B.
     Given(Vec<Match>),
 }
 

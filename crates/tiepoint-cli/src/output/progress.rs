@@ -13,7 +13,7 @@ use tiepoint::device::{Cpu, Progress};
 /// How often the progress is logged.
 const LOGGED: Duration = Duration::from_secs(60);
 
-/// How long work is logged if there is no terminal.
+/// How the progress of long work is logged where there is no terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     None,

@@ -260,26 +260,6 @@ fn a_photograph_without_read_permission_is_read_again_in_each_run() {
 }
 
 #[test]
-fn a_raised_limit_lets_large_photographs_be_matched() {
-    let folder = Folder::new("changes-limit");
-    let world = five("changes-limit-pool");
-    std::fs::rename(world.folder.at("images"), folder.at("images")).unwrap();
-    let run = |work: &str, most: &str| {
-        let line =
-            format!("collect images --output {work}.db --work {work} --max-pixels {most} --device cpu");
-        folder.works(line);
-        count(&folder.at(&format!("{work}.db")), VERIFIED)
-    };
-    let size = Size::new(120, 90);
-    folder.texture("images/large.png", size, 3);
-    folder.texture("images/larger.png", size, 3);
-    assert_eq!(run("kept", "7000"), 10, "without the two large photographs");
-    assert_eq!(run("kept", "20000"), 11, "the two large photographs show the same picture");
-    run("fresh", "20000");
-    assert_eq!(content(&folder.at("kept.db")), content(&folder.at("fresh.db")));
-}
-
-#[test]
 fn an_edited_list_is_read_again() {
     let mut world = five("changes-list");
     let list = world.list(&[("b.png", "c.png")]);

@@ -15,7 +15,7 @@ fn asked_until_known(gpu: &Gpu, source: &KernelSource) -> Result<Program, Error>
             Err(Error::NotReady { .. }) => sleep(Duration::from_millis(5)),
             known => return known,
         }
-        assert!(began.elapsed() < Duration::from_secs(300), "{gpu:?}: nobody compiles");
+        assert!(began.elapsed() < Duration::from_secs(300), "{gpu:?}: the program is never compiled");
     }
 }
 
@@ -27,7 +27,7 @@ fn programs_are_compiled_beside_work() {
         let new = KernelSource::new("count").define("NOW", since.as_nanos()).kernel::<Count<'_>>([32, 4]);
         let leaving = gpu.handing_over();
         let source = new.clone().text(COUNT);
-        assert_eq!(leaving.unknown(vec![source.clone()]).len(), 1, "nobody has asked for it");
+        assert_eq!(leaving.unknown(vec![source.clone()]).len(), 1, "not requested yet");
         asked_until_known(&leaving, &source).unwrap().kernel::<Count<'_>>().unwrap();
         assert!(gpu.unknown(vec![source]).is_empty(), "handles of a device know the same programs");
         let broken = new.text("KERNEL(count) { total[0] = nonsense; }");

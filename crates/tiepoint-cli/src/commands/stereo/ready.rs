@@ -214,7 +214,7 @@ impl Ready {
         }
     }
 
-    /// The row error of a pair that was rectified here, in multiples of a pixel, which a rectified pair may have.
+    /// The row error of a pair that was rectified here, as a multiple of the one pixel that a rectified pair may have.
     pub(super) fn rows_rectified_here(&self) -> Option<f64> {
         self.rectified.as_ref().map(|rectified| rectified.rows_px)
     }

@@ -25,7 +25,7 @@ const ROWS: usize = 1080;
 /// The most pairs that a GPU computes together.
 const BATCH: usize = 8;
 
-/// How a CPU is called that has computed a pair.
+/// The name of the CPU in results.
 const CPU: &str = "cpu";
 
 /// Reads, computes, writes and reports the pairs; returns how many failed.

@@ -1,9 +1,9 @@
 //! Which pairs of a list threads of the CPU compute, one each, beside a GPU.
 //!
-//! Results are written in the order of the pairs, and only some may wait for an earlier one. So a thread of the CPU takes
-//! a pair if it will be done before the GPU has done those that it has and those that may wait, and the GPU if it will be
-//! done before the CPU has done as many. Both speeds are measured: that of the CPU first by the pairs that it computes
-//! while the GPU is being opened, that of the GPU first by one pair.
+//! Results are written in the order of the pairs, and only some may wait for an earlier one. So a pair goes to a thread
+//! of the CPU if that would finish it before the GPU finishes the pairs that it has plus as many as may wait; it goes
+//! to the GPU if that would finish it before the CPU's threads finish as many. Both speeds are measured: that of the
+//! CPU first by the pairs that it computes while the GPU is being opened, that of the GPU first by one pair.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pairs that the GPU has, those that it has done, and for how long it has had some until `since`.
+    /// Pairs now on the GPU, pairs finished there, and the time during which it had at least one, up to `since`.
     on_gpu: usize,
     done: usize,
     busy: Duration,
@@ -38,14 +38,14 @@ impl State {
         (self.busy + self.since.map_or(Duration::ZERO, |since| since.elapsed())).as_secs_f64()
     }
 
-    /// Whether the GPU does at most so many pairs in the time that a thread of the CPU takes for one; before its first,
-    /// whether it has taken as long as the thread.
+    /// Whether the GPU finishes at most `pairs` pairs while a thread of the CPU finishes one, in `seconds`. Until its
+    /// first is finished: whether that has already taken as long as a thread needs.
     fn is_slow(&self, seconds: f64, pairs: usize) -> bool {
         let (done, pairs) = if self.done == 0 { (1, 1) } else { (self.done, pairs) };
         seconds * done as f64 <= pairs as f64 * self.busy()
     }
 
-    /// Whether the GPU has room for a pair, which it does before `threads` have done those that they have and so many pairs.
+    /// Whether the GPU can take one more pair and would finish it before the `threads` finish theirs and `pairs` more.
     fn has_room(&self, seconds: f64, in_flight: usize, pairs: usize, threads: usize) -> bool {
         match self.done {
             0 => self.on_gpu == 0,

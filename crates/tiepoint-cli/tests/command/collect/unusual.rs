@@ -205,16 +205,23 @@ fn every_format_of_colour_pictures_is_taken() {
 fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
     let folder = Folder::new("collect-limits");
     photographs(&folder);
-    folder.texture("images/large.png", Size::new(300, 200), 5);
-    for (most, found) in [("50000", 6), ("60000", 7)] {
-        let line = format!("collect images --output limited.db --device cpu --max-pixels {most}");
-        let said = folder.notes(line);
+    for name in ["large.png", "larger.png"] {
+        folder.texture(&format!("images/{name}"), Size::new(300, 200), 5);
+    }
+    let collect = |name: &str, most: &str| {
+        folder.notes(format!("collect images --output {name}.db --device cpu --max-pixels {most}"))
+    };
+    for (most, found, verified) in [("50000", 6, 10), ("60000", 8, 11)] {
+        let said = collect("limited", most);
         let left_out = said.contains("large.png is left out") && said.contains("50000");
         assert_eq!((left_out, said.contains("left out")), (found == 6, found == 6), "{said}");
-        assert_eq!(count(&folder.at("limited.db"), IMAGES), found, "{most} pixels");
+        let limited = folder.at("limited.db");
+        assert_eq!((count(&limited, IMAGES), count(&limited, VERIFIED)), (found, verified), "{most} pixels");
     }
+    collect("fresh", "60000");
+    assert_eq!(content(&folder.at("limited.db")), content(&folder.at("fresh.db")), "as if found at first");
     folder.works("collect scan images --work parts");
-    for (most, found) in [("50K", "6"), ("60K", "1")] {
+    for (most, found) in [("50K", "6"), ("60K", "2")] {
         let line = format!("collect features --work parts --device cpu --json --max-bytes {most}");
         assert_eq!(value(&folder.works(line), "searched"), found, "{most}");
     }

@@ -8,7 +8,7 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, host, like, naming, needed
+from ._own import Algorithm, accessors, host, like, naming, needed, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,13 +131,7 @@ class SIFT(Feature2D):
     """
 
     _name = "Feature2D.SIFT"
-    _accessors = {
-        "NFeatures": "nfeatures",
-        "NOctaveLayers": "nOctaveLayers",
-        "ContrastThreshold": "contrastThreshold",
-        "EdgeThreshold": "edgeThreshold",
-        "Sigma": "sigma",
-    }
+    _accessors = {"NFeatures": "nfeatures", **accessors("nOctaveLayers", "contrastThreshold", "edgeThreshold", "sigma")}
 
     def __init__(
         self,
@@ -156,17 +150,7 @@ class SIFT(Feature2D):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
-        super().__init__(
-            {
-                "nfeatures": nfeatures,
-                "nOctaveLayers": nOctaveLayers,
-                "contrastThreshold": contrastThreshold,
-                "edgeThreshold": edgeThreshold,
-                "sigma": sigma,
-                "descriptorType": descriptorType,
-                "enable_precise_upscale": enable_precise_upscale,
-            }
-        )
+        super().__init__(parameters(locals()))
         self._preset, self._device = preset, device
         self._made: tuple[dict[str, Any], Sift] | None = None
         self._changed()
@@ -229,13 +213,7 @@ class SURF(Feature2D):
     Images of three channels are BGR."""
 
     _name = "Feature2D.SURF"
-    _accessors = {
-        "HessianThreshold": "hessianThreshold",
-        "NOctaves": "nOctaves",
-        "NOctaveLayers": "nOctaveLayers",
-        "Extended": "extended",
-        "Upright": "upright",
-    }
+    _accessors = accessors("hessianThreshold", "nOctaves", "nOctaveLayers", "extended", "upright")
 
     def __init__(
         self,
@@ -247,15 +225,7 @@ class SURF(Feature2D):
         *,
         device: Any = None,
     ) -> None:
-        super().__init__(
-            {
-                "hessianThreshold": hessianThreshold,
-                "nOctaves": nOctaves,
-                "nOctaveLayers": nOctaveLayers,
-                "extended": extended,
-                "upright": upright,
-            }
-        )
+        super().__init__(parameters(locals()))
         self._device = device
         self._made: tuple[dict[str, Any], Surf] | None = None
         self._changed()

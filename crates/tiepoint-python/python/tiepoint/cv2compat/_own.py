@@ -105,6 +105,16 @@ def naming(names: Mapping[str, str]) -> Iterator[None]:
         raise OptionError(re.sub(r"(?<=option )\w+", lambda m: names.get(m[0], m[0]), str(error))) from None
 
 
+def parameters(arguments: dict[str, Any]) -> dict[str, Any]:
+    """OpenCV's parameters among the arguments of a constructor, in their order."""
+    return {name: value for name, value in arguments.items() if name not in ("self", "__class__", "preset", "device")}
+
+
+def accessors(*names: str) -> dict[str, str]:
+    """The parameters of these names by what follows ``get`` and ``set``."""
+    return {name[0].upper() + name[1:]: name for name in names}
+
+
 class _Kind(type):
     """The class of the classes in OpenCV's place: an object of OpenCV's own class of that name is an instance, too."""
 

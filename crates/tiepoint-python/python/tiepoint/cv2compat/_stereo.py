@@ -8,7 +8,7 @@ from .. import _arrays
 from .._progress import log
 from .._stereo import Stereo
 from ..errors import OptionError
-from ._own import Algorithm, host, like, naming, needed, raising
+from ._own import Algorithm, accessors, host, like, naming, needed, parameters, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,19 +56,10 @@ class StereoSGBM(StereoMatcher):
     MODE_SGBM, MODE_HH, MODE_SGBM_3WAY, MODE_HH4 = range(4)
 
     _name = "my_object"
-    _accessors = {
-        "MinDisparity": "minDisparity",
-        "NumDisparities": "numDisparities",
-        "BlockSize": "blockSize",
-        "P1": "P1",
-        "P2": "P2",
-        "Disp12MaxDiff": "disp12MaxDiff",
-        "PreFilterCap": "preFilterCap",
-        "UniquenessRatio": "uniquenessRatio",
-        "SpeckleWindowSize": "speckleWindowSize",
-        "SpeckleRange": "speckleRange",
-        "Mode": "mode",
-    }
+    _accessors = accessors(
+        "minDisparity", "numDisparities", "blockSize", "P1", "P2", "disp12MaxDiff", "preFilterCap", "uniquenessRatio",
+        "speckleWindowSize", "speckleRange", "mode",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -86,20 +77,7 @@ class StereoSGBM(StereoMatcher):
         *,
         device: Any = None,
     ) -> None:
-        given = {
-            "minDisparity": minDisparity,
-            "numDisparities": numDisparities,
-            "blockSize": blockSize,
-            "P1": P1,
-            "P2": P2,
-            "disp12MaxDiff": disp12MaxDiff,
-            "preFilterCap": preFilterCap,
-            "uniquenessRatio": uniquenessRatio,
-            "speckleWindowSize": speckleWindowSize,
-            "speckleRange": speckleRange,
-            "mode": mode,
-        }
-        super().__init__(given)
+        super().__init__(parameters(locals()))
         self._device = device
         self._changed()
 
