@@ -1,7 +1,9 @@
 //! `cargo xtask test`: runs every test that this machine can run, and prints a line about those that it cannot.
 
 use crate::prepare::{self, Prepared, Variables};
-use crate::{Result, claims, cluster, data_folder, emulated, opencl, python_package, report, succeed, told};
+use crate::{
+    Result, at, claims, cluster, data_folder, emulated, opencl, python_package, report, succeed, target, told,
+};
 use fearless_simd::Level;
 use std::env;
 use std::io::Read;
@@ -30,8 +32,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     print_levels();
     let prepared = match arguments {
         [] => {
+            // Cargo replaces this program while its parts run.
+            let this = target().join("xtask-parts");
+            let copied = env::current_exe().and_then(|program| std::fs::copy(program, &this));
+            copied.map_err(at(&this))?;
             let prepared = prepare_while_building()?;
-            run_parts(&prepared)?;
+            run_parts(&this, &prepared)?;
             prepared
         }
         _ => {
@@ -130,7 +136,7 @@ pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
 /// Runs the parts that can run here, one for each core at a time and two at least: much of each keeps one core busy. Each
 /// is a process of its own, whose lines are printed together when it has ended. One that fails does not hide the results
 /// of the others.
-fn run_parts(prepared: &Prepared) -> Result<()> {
+fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = PARTS.iter().filter_map(|part| Some((part.name, (part.variables)(prepared)?)));
     let waiting = Mutex::new(waiting.collect::<Vec<_>>().into_iter());
@@ -140,7 +146,7 @@ fn run_parts(prepared: &Prepared) -> Result<()> {
         for _ in 0..cores.clamp(2, PARTS.len()) {
             scope.spawn(|| {
                 while let Some((name, variables)) = next() {
-                    if let Err(error) = in_a_process(name, variables, cores.div_ceil(2)) {
+                    if let Err(error) = in_a_process(this, name, variables, cores.div_ceil(2)) {
                         failed
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)
@@ -155,11 +161,11 @@ fn run_parts(prepared: &Prepared) -> Result<()> {
 }
 
 /// Runs a part, and prints all that it prints.
-fn in_a_process(name: &str, variables: &Variables, threads: usize) -> Result<()> {
+fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) -> Result<()> {
     let started = Instant::now();
     let text = |e: std::io::Error| e.to_string();
     println!("{name}: begins");
-    let mut part = Command::new(env::current_exe().map_err(text)?);
+    let mut part = Command::new(this);
     part.args(["part", name]).envs(variables.iter().cloned()).env("RUST_TEST_THREADS", threads.to_string());
     let (mut lines, writer) = std::io::pipe().map_err(text)?;
     part.stdout(writer.try_clone().map_err(text)?).stderr(writer);

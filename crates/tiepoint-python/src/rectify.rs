@@ -22,6 +22,7 @@ use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
 use tiepoint::image::{Made, PixelKind, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, RegisterOptions, TieOptions, TiePoints};
+use tiepoint::stereo::survey::range_to_search;
 
 /// A rectification with its options, which are checked before a device is opened. It uses the calibrated cameras of
 /// `rig` if given, otherwise cameras found from tie points.
@@ -166,7 +167,7 @@ impl Rectified {
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let Placed { rectification, exchanged, agreement } = self.placed;
         let mut pair = rectification.calibration();
-        pair.range = agreement.map(|agreement| agreement.disparities);
+        pair.range = agreement.map(|agreement| range_to_search(agreement.disparities));
         let ([left, right], [valid_left, valid_right]) = (self.images, self.valid);
         let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
         Ok(dict!(py, {

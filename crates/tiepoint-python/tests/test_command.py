@@ -144,7 +144,7 @@ COMMAND_ALONE = {
     "output output-right output-left valid-left valid-right output-calibration output-model": "results are fields, which tp.io writes",
     "alpha compress format offsets": "how a file is written; tp.io.write_matches has the format",
     "draw overlay blend preview preview-range": "tp.draw",
-    "report report-limit truth truth-scale": "tp.report",
+    "report report-limit truth truth-scale truth-signed": "tp.report",
     "list": "an iterable of images or pairs",
     "max-bytes max-pixels no-orient": "of tp.read; of collect its own",
     "band": "an index into the array",

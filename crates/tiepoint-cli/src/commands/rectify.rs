@@ -20,7 +20,7 @@ use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known, Mask};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint::options::Named;
-use tiepoint::stereo::survey::to_search;
+use tiepoint::stereo::survey::range_to_search;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, Section, View, counted};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
@@ -111,11 +111,7 @@ impl RectifiedPair {
         agreement: Option<Agreement>,
         exchanged: bool,
     ) -> Self {
-        // What stereo would search, because tie points do not reach to the ends of the range.
-        let range = agreement.map(|a| {
-            let (first, count) = to_search(a.disparities, None);
-            [f64::from(first), f64::from(first) + (count - 1) as f64]
-        });
+        let range = agreement.map(|a| range_to_search(a.disparities));
         let calibration = RectifiedCalibration { range, ..rectification.calibration() };
         Self { rectification, calibration, source, agreement, exchanged }
     }

@@ -78,6 +78,13 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
+/// The least and the greatest of the disparities [`to_search`]: what a calibration stores as the range of a pair with tie
+/// points of this range, because tie points need not reach to its ends.
+pub fn range_to_search(range: [f64; 2]) -> [f64; 2] {
+    let (first, count) = to_search(range, None);
+    [f64::from(first), f64::from(first) + (count - 1) as f64]
+}
+
 /// Surveys a pair of pictures of one size. A small picture with fewer than [`ENOUGH`] tie points is searched once more
 /// at twice its size: that finds more, in several times the time.
 ///
