@@ -90,16 +90,10 @@ const PARTS: [Part; 8] = [
         },
         variables: |prepared| Some(&prepared.variables),
     },
-    Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
     Part {
         name: "pages",
         run: report::test,
         variables: |prepared| prepared.browser.then_some(&prepared.variables),
-    },
-    Part {
-        name: "stereo",
-        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", STEREO], data, vec![]),
-        variables: |prepared| Some(&prepared.variables),
     },
     Part {
         name: "programs",
@@ -108,6 +102,12 @@ const PARTS: [Part; 8] = [
         },
         variables: |prepared| Some(&prepared.variables),
     },
+    Part {
+        name: "stereo",
+        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", STEREO], data, vec![]),
+        variables: |prepared| Some(&prepared.variables),
+    },
+    Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
     Part {
         name: "cluster",
         run: |_| cluster::test(),
