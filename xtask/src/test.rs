@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let prepared = match arguments {
         [] => {
             // Cargo replaces this program while its parts run.
-            let this = target().join("xtask-parts");
+            let this = target().join(format!("xtask-parts{}", env::consts::EXE_SUFFIX));
             let copied = env::current_exe().and_then(|program| std::fs::copy(program, &this));
             copied.map_err(at(&this))?;
             let prepared = prepare_while_building()?;
@@ -42,9 +42,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
         _ => {
             let prepared = prepare::prepare()?;
-            let all = ["test", "--workspace", "--no-fail-fast"].into_iter();
-            let all: Vec<_> = all.chain(arguments.iter().map(String::as_str)).collect();
-            cargo(&all, &data, prepared.variables.clone())?;
+            let which: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            tests(&which, &data, prepared.variables.clone())?;
             prepared
         }
     };
@@ -85,40 +84,34 @@ const PARTS: [Part; 8] = [
     },
     Part {
         name: "library",
-        run: |data| {
-            cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", "--skip", STEREO], data, vec![])
-        },
-        variables: |prepared| Some(&prepared.variables),
+        run: |data| tests(&["--lib", "--", "--skip", STEREO], data, vec![]),
+        variables: everywhere,
     },
     Part {
         name: "pages",
         run: report::test,
         variables: |prepared| prepared.browser.then_some(&prepared.variables),
     },
-    Part {
-        name: "programs",
-        run: |data| {
-            cargo(&[&["test", "--workspace", "--no-fail-fast"], &PROGRAMS[1..]].concat(), data, vec![])
-        },
-        variables: |prepared| Some(&prepared.variables),
-    },
-    Part {
-        name: "stereo",
-        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--", STEREO], data, vec![]),
-        variables: |prepared| Some(&prepared.variables),
-    },
+    Part { name: "programs", run: |data| tests(&PROGRAMS[1..], data, vec![]), variables: everywhere },
+    Part { name: "stereo", run: |data| tests(&["--lib", "--", STEREO], data, vec![]), variables: everywhere },
     Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
     Part {
         name: "cluster",
         run: |_| cluster::test(),
         variables: |prepared| prepared.cluster.then_some(&prepared.variables),
     },
-    Part {
-        name: "documentation",
-        run: |data| cargo(&["test", "--workspace", "--no-fail-fast", "--doc"], data, vec![]),
-        variables: |prepared| Some(&prepared.variables),
-    },
+    Part { name: "documentation", run: |data| tests(&["--doc"], data, vec![]), variables: everywhere },
 ];
+
+/// The variables of a part that needs Rust alone.
+fn everywhere(prepared: &Prepared) -> Option<&Variables> {
+    Some(&prepared.variables)
+}
+
+/// Those of Rust's tests that the arguments name. A program that fails does not hide the results of the others.
+fn tests(which: &[&str], data: &Path, variables: Variables) -> Result<()> {
+    cargo(&[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables)
+}
 
 /// Tests of the library whose names contain this are a part of their own, because most of their time passes in PoCL's
 /// compiler, which compiles one program at a time in a process.

@@ -34,7 +34,8 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     }
     let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
     let stored = xml.or_else(yaml);
-    let matrices = text.matches(if xml.is_some() { "<data>" } else { "data:" }).count();
+    let opens = |line: &&str| line.trim_start().starts_with("data:");
+    let matrices = text.matches("<data>").count().max(text.lines().filter(opens).count());
     if stored.is_some() && matrices > 1 {
         return Err(format!("{matrices} matrices, expected a file with one"));
     }

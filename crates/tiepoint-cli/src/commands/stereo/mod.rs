@@ -109,10 +109,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [PairFiles]) -> Outcome<Vec<
     Ok(pairs.iter().enumerate().map(job).collect())
 }
 
-const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it scores nothing; floats of 0 and below count as unknown \
-                             unless --truth-signed is given";
-
-/// Fails early if a result could not be written later, or would replace an input.
+/// Fails early if a result could not be written later, or would replace an input, or the truth is missing.
 fn check_paths(
     arguments: &StereoArguments,
     jobs: &[PairJob<'_>],
@@ -125,7 +122,7 @@ fn check_paths(
     let masks = [&arguments.mask, &arguments.mask_right];
     let inputs = jobs.iter().flat_map(|job| {
         let images = [&job.pair.left, &job.pair.right];
-        let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| mask_of(mask.as_deref(), image));
+        let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| file_of(mask.as_deref(), image));
         images.map(PathBuf::clone).into_iter().chain(masks).chain(job.truth(arguments))
     });
     for truth in jobs.iter().filter_map(|job| job.truth(arguments)) {
@@ -135,9 +132,9 @@ fn check_paths(
     files.writes(jobs.iter().flat_map(PairJob::paths)).check()
 }
 
-/// The file of an image's mask, or of another picture of its size.
-fn mask_of(mask: Option<&str>, image: &Path) -> Option<PathBuf> {
-    mask.map(|m| PathBuf::from(output::fill(m, image)))
+/// The file that `pattern` names for an image: its mask, or the truth.
+fn file_of(pattern: Option<&str>, image: &Path) -> Option<PathBuf> {
+    pattern.map(|pattern| PathBuf::from(output::fill(pattern, image)))
 }
 
 impl PairJob<'_> {
@@ -148,7 +145,7 @@ impl PairJob<'_> {
 
     /// The file of the true disparities.
     fn truth(&self, arguments: &StereoArguments) -> Option<PathBuf> {
-        mask_of(arguments.truth.as_deref(), &self.pair.left)
+        file_of(arguments.truth.as_deref(), &self.pair.left)
     }
 
     /// Fails if a format cannot hold the disparities that are searched.
@@ -236,7 +233,7 @@ impl PairJob<'_> {
         if let Some(truth) = &truth {
             evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
             if evidence.bad.is_none() {
-                warnings.push(UNKNOWN_TRUTH.into());
+                warnings.push(warnings::UNKNOWN_TRUTH.into());
             }
         }
         let assessment = evidence.assess();
@@ -390,7 +387,7 @@ struct Finished {
 
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
     let (image, shown) = reader.image(path)?.into_seen();
-    let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
+    let mask = reader.mask(file_of(mask, path).as_deref(), image.size())?;
     let shown = Mask::from(shown).and(Mask::of_data(&image, no_data))?.and(Mask::of_finite(&image))?;
     let shown = shown.without_margin(MARGIN, reader.cpu);
     let mask = mask.and(shown)?.into_image();

@@ -11,6 +11,9 @@ use tiepoint::stereo::survey::Survey;
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
 
+pub(super) const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it scores nothing; floats of 0 and below \
+                                        count as unknown unless --truth-signed is given";
+
 /// The warnings about a result, and its figures. Tie points tell whether rows and range are right. They are searched
 /// only if the result does not show it; if they were found before, they are always used.
 pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {

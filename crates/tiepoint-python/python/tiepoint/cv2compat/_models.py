@@ -105,10 +105,10 @@ def _robust(
         return found
     threshold = min(threshold, 1e30)
     # `estimate` measures in both images, and OpenCV in the second alone, whose unit the threshold has.
-    source = a * _scale(a, b) if is_map else a
+    scale = _scale(a, b) if is_map else 1.0
     try:
         found = estimate(
-            source,
+            a * scale,
             b,
             model,
             # OpenCV's error is Sampson's distance there, and `estimate` has √2 times that.
@@ -120,8 +120,8 @@ def _robust(
         )
         if not is_map:
             return found
-        made = _forward(found, source, b, threshold)
-        return made if (source == a).all() else dataclasses.replace(made, model=fit(a[made.inliers], b[made.inliers], model).model)
+        made = _forward(found, a * scale, b, threshold)
+        return made if scale == 1 else dataclasses.replace(made, model=fit(a[made.inliers], b[made.inliers], model).model)
     except ModelError:
         return None
 
