@@ -405,3 +405,19 @@ def test_points_of_a_board_in_space_are_points_of_its_plane():
     for method in [0, compat.RANSAC]:
         found, _ = compat.findHomography(board, board[:, :2] * 30 + [50, 60], method)
         assert np.allclose(found, [[30, 0, 50], [0, 30, 60], [0, 0, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [compat.FM_RANSAC, compat.USAC_MAGSAC])
+@pytest.mark.parametrize("unit", [1, 1 / 700])
+def test_points_of_a_plane_and_a_threshold_beyond_all_errors_give_an_epipolar_geometry(opencv, method, unit):
+    rng = np.random.default_rng(0)
+    for depth in (np.full(300, 8.0), rng.uniform(5, 9, 300)):
+        points = np.c_[rng.uniform(-3, 3, 300), rng.uniform(-2, 2, 300), depth]
+        turn = opencv.Rodrigues(np.array([0.01, 0.05, 0.02]))[0]
+        seen = points[:, :2] / points[:, 2:], (points @ turn.T + [0.5, 0.05, 0.1])
+        a, b = (700 * unit * side for side in (seen[0], seen[1][:, :2] / seen[1][:, 2:]))
+        a, b = (side + rng.normal(0, 0.3 * unit, side.shape) for side in (a, b))
+        b[:90] = 300 * unit * rng.uniform(-1, 1, (90, 2))
+        matrix, inliers = compat.findFundamentalMat(a, b, method, 3, 0.99)
+        assert matrix.shape == (3, 3)
+        assert inliers[90:].sum() >= 205, inliers[90:].sum()

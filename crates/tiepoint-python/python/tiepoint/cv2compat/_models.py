@@ -228,7 +228,20 @@ def _estimated(
     """The estimate by one of OpenCV's methods, of a model that `least` pairs determine."""
     if isinstance(method, int) and method == LMEDS:
         return _least_median(a, b, model, least, *options[1:], cameras)
-    return _robust(a, b, model, default, *options, cameras=cameras)
+    found = _robust(a, b, model, default, *options, cameras=cameras)
+    return found or (_epipolar_anyway(a, b, options[0] if options[0] > 0 else default, *options[1:]) if model == "fundamental" else None)
+
+
+def _epipolar_anyway(a: Any, b: Any, threshold: float, *options: Any) -> Estimate | None:
+    """An epipolar geometry that agrees with points which do not determine it, as on a plane, or if the threshold is beyond all
+    errors: OpenCV gives one, too, and its inliers are of use. It is the least-squares fit to all pairs, if all agree with
+    it, otherwise what is found by narrower thresholds, with the inliers of this one."""
+    if found := _map_of_all(a, b, "fundamental", threshold):
+        return found
+    for narrower in (threshold / 3, threshold / 9):
+        if found := _robust(a, b, "fundamental", narrower, narrower, *options):
+            return dataclasses.replace(found, inliers=_errors(found, a, b) <= threshold)
+    return None
 
 
 @raising
@@ -284,7 +297,8 @@ def findFundamentalMat(  # noqa: N802
 
     ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
     package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method with
-    7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed.
+    7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane agree with many
+    matrices, of which one is given.
     """
     import numpy as np
 
