@@ -229,6 +229,19 @@ fn depth_and_points_follow_from_the_calibration() {
         1.0,
         "and are disparities here"
     );
+    let plain = "stereo l.png r.png --disparities 26";
+    folder.write("small.pfm", Image::filled(Size::new(20, 15), 1, 9.0_f32));
+    folder.fails(format!("{plain} -o new.pfm --truth small.pfm"), 1);
+    assert!(!folder.at("new.pfm").exists(), "a call that fails writes nothing");
+    folder.write("none.png", Image::filled(Size::new(200, 150), 1, 0_u8));
+    for (side, mask) in [("left", "--mask"), ("right", "--mask-right")] {
+        let json = folder.works(format!("{plain} {mask} none.png -o f.pfm --json"));
+        assert!(json.contains(&format!("Cause: the {side} picture shows nothing")), "{json}");
+    }
+    let json = folder.works(format!(
+        "{plain} --focal 300 --baseline 0.1 --depth-scale 40000 --depth lost.png --json --quiet"
+    ));
+    assert!(json.contains("depths are not held"), "among the warnings: {json}");
     let line =
         "stereo l.png r.png --disparities 26 --focal 300 --baseline 0.1 --depth-scale 1e-9 --depth z.png";
     folder.refuses(line, 1, &["holds none of the"]);

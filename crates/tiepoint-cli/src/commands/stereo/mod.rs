@@ -223,7 +223,6 @@ impl PairJob<'_> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
         let found = &computed.found;
-        let points = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         let size = found.disparity.size();
         let truth = self.truth(work.arguments);
         let reading = work.arguments.truth_reading()?;
@@ -236,6 +235,9 @@ impl PairJob<'_> {
                 warnings.push(warnings::UNKNOWN_TRUTH.into());
             }
         }
+        // After the truth, which may be of another size, so that a call that fails writes nothing.
+        let (points, lost) = clock.time(Part::Write, || self.write(computed, work, cpu))?;
+        warnings.extend(lost);
         let assessment = evidence.assess();
         let options = &computed.ready.options;
         let pair = json!({
@@ -308,8 +310,14 @@ impl PairJob<'_> {
         report::write_to(path, arguments.report.limit(), (title, lead, vec![section]))
     }
 
-    /// Writes the results that were asked for. Returns the number of points if a cloud was written.
-    fn write(&self, computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<Option<u64>> {
+    /// Writes the results that were asked for. Returns the number of points if a cloud was written, and a warning about
+    /// depths that the file does not hold.
+    fn write(
+        &self,
+        computed: &Computed,
+        work: &Work<'_>,
+        cpu: &Cpu,
+    ) -> Outcome<(Option<u64>, Option<String>)> {
         let arguments = work.arguments;
         let Computed { ready, found, .. } = computed;
         let compression = arguments.tiff.compress;
@@ -332,27 +340,28 @@ impl PairJob<'_> {
             };
             image::write(path, &disparity(&found.disparity, range)?.into_image())?;
         }
-        let Some(calibration) = &ready.calibration else { return Ok(None) };
+        let Some(calibration) = &ready.calibration else { return Ok((None, None)) };
+        let mut warning = None;
         let disparity = found.disparity.view();
         if let Some(path) = &self.depth {
             let (depth, scale) = (depth(disparity, calibration, cpu)?, arguments.depth_scale);
             let lost = files::write_depth(path, depth.view(), scale, compression)?;
             if lost > 0 {
                 let (path, most) = (path.display(), 65535.0 / scale);
-                work.context.note(&format!(
+                warning = Some(format!(
                     "{path}: {lost} depths are not held and 0: a 16-bit PNG holds up to {most} at --depth-scale {scale}; .tif and \
                      .exr hold all"
                 ));
             }
         }
-        let Some(path) = &self.cloud else { return Ok(None) };
+        let Some(path) = &self.cloud else { return Ok((None, warning)) };
         let bound = match arguments.max_depth {
             OrAuto::Auto => bound_of_depth(disparity, calibration),
             OrAuto::Given(bound) => bound,
         };
         let options = arguments.cloud_options().with_max_depth(bound);
         let colours = (&ready.sides[0].image).into();
-        Ok(Some(write_ply(path, disparity, colours, calibration, &options)?))
+        Ok((Some(write_ply(path, disparity, colours, calibration, &options)?), warning))
     }
 }
 

@@ -24,6 +24,13 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
     let (missing, many_at_end) = (evidence.lacks_many(), evidence.ends_early() && count < 4096);
+    if let Some(side) =
+        ready.sides.iter().position(|side| side.mask.as_ref().is_some_and(|mask| !shows(mask)))
+    {
+        let side = ["left", "right"][side];
+        let cause = format!("the {side} picture shows nothing: it has no data, or its mask leaves nothing");
+        return Ok((vec![cause.clone()], StereoEvidence { cause: Some(cause), ..evidence }));
+    }
     let measured = work.measured;
     let has_survey = ready.survey.is_some();
     if work.is_judged() {
@@ -105,4 +112,9 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
         evidence.cause = Some(cause);
     }
     Ok((warnings, StereoEvidence { rows: evidence.rows.or(ready.rows_rectified_here()), ..evidence }))
+}
+
+/// Whether a mask leaves any pixel.
+fn shows(mask: &Image<u8>) -> bool {
+    mask.data().iter().any(|v| *v != 0)
 }
