@@ -176,10 +176,11 @@ struct Found {
 impl Found {
     /// What speaks for other maps. `a` is the first picture.
     fn alternatives(&self, a: &Structure, finder: &StructureFinder<'_>) -> Result<Alternatives> {
-        let of = |lanes| Repetition::of(&finder.halved(lanes)?, &finder.processor.cpu);
-        let [one, other] = self.frame.whole.lanes.each_ref().map(of);
+        let (cpu, [one, other]) = (&finder.processor.cpu, &self.frame.whole.lanes);
+        let quarters = [finder.halved(one)?, finder.halved(other)?];
+        let both = cpu.try_map(2, |i| Repetition::of(&quarters[i], cpu))?;
         // Where one of them does not repeat itself, the map is determined.
-        let (one, other) = (one?, other?);
+        let [one, other] = [both[0], both[1]];
         let least = if one.correlation < other.correlation { one } else { other };
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());

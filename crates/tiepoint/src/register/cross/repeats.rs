@@ -2,7 +2,8 @@
 //! agrees as well as the right one, and nothing that is measured at the map tells which it is.
 //!
 //! The channels at a quarter of the size, less their means, are correlated with themselves at every displacement of up to
-//! half of the picture (autocorrelation), over a sample of the pixels with the most structure.
+//! half of the picture (autocorrelation), over a sample of the pixels with the most structure: first at every other
+//! displacement along each axis, then around the best of each row.
 
 use crate::Result;
 use crate::device::{Cpu, dispatch};
@@ -34,9 +35,12 @@ impl Repetition {
     pub(super) fn of(lanes: &Image<f32>, cpu: &Cpu) -> Result<Self> {
         let size = lanes.size();
         let counts = |pixel: &Lane| pixel[COUNTS] > 0.999;
-        let all = || pixels(lanes.data()).iter().filter(|pixel| counts(pixel));
-        let n = all().count() as f32;
-        let mean: Lane = std::array::from_fn(|i| all().map(|pixel| pixel[i]).sum::<f32>() / n.max(1.0));
+        let (mut sum, mut n) = ([0.0_f32; LANES], 0.0_f32);
+        for pixel in pixels(lanes.data()).iter().filter(|pixel| counts(pixel)) {
+            (0..LANES).for_each(|i| sum[i] += pixel[i]);
+            n += 1.0;
+        }
+        let mean = sum.map(|sum| sum / n.max(1.0));
         let less_mean = |pixel: &Lane| -> Lane {
             if counts(pixel) {
                 std::array::from_fn(|i| if i < BINS { pixel[i] - mean[i] } else { 0.0 })
@@ -44,34 +48,44 @@ impl Repetition {
                 [0.0; LANES]
             }
         };
-        let channels = Channels {
-            values: pixels(lanes.data()).iter().map(less_mean).collect(),
-            squares: vec![],
-            width: size.width as i32,
-            height: size.height as i32,
-            sample: vec![],
-        };
-        let squares: Vec<f32> = channels.values.iter().map(|v| v.iter().map(|v| v * v).sum()).collect();
+        let values: Vec<Lane> = pixels(lanes.data()).iter().map(less_mean).collect();
+        let squares: Vec<f32> = values.iter().map(|v| v.iter().map(|v| v * v).sum()).collect();
         let mut strongest: Vec<usize> = (0..squares.len()).filter(|i| squares[*i] > 0.0).collect();
-        strongest.sort_by(|a, b| squares[*b].total_cmp(&squares[*a]));
-        strongest.truncate(strongest.len() / STRONGEST);
+        let strong = strongest.len() / STRONGEST;
+        if strong > 0 {
+            strongest.select_nth_unstable_by(strong - 1, |a, b| {
+                squares[*b].total_cmp(&squares[*a]).then(a.cmp(b))
+            });
+        }
+        strongest.truncate(strong);
         strongest.sort_unstable();
         let step = strongest.len().div_ceil(SAMPLE).max(1);
         let sample = strongest.into_iter().step_by(step);
         let sample = sample.map(|i| [(i % size.width) as i32, (i / size.width) as i32]).collect();
-        let channels = Channels { squares, sample, ..channels };
-        let half = [size.width as i32 / 2, size.height as i32 / 2];
-        let rows = cpu.try_map(half[1] as usize + 1, |dy| {
-            let along = (-half[0]..=half[0]).map(|dx| [dx, dy as i32]);
+        let [width, height] = [size.width as i32, size.height as i32];
+        let channels = Channels { values, squares, width, height, sample };
+        let at = |by: [i32; 2]| {
             // The opposite displacement is the same.
-            let far = |by: &[i32; 2]| length(by.map(f64::from)) >= NEAREST && (by[1] > 0 || by[0] > 0);
-            let found = along.filter(far).filter_map(|by| {
-                let correlation = dispatch!(cpu.level(), simd => channels.correlation(simd, by))?;
-                Some(Self { correlation: f64::from(correlation), px: PIXEL * length(by.map(f64::from)) })
-            });
-            Ok(found.max_by(|a, b| a.correlation.total_cmp(&b.correlation)))
+            let is_far = length(by.map(f64::from)) >= NEAREST && (by[1] > 0 || by[1] == 0 && by[0] > 0);
+            let inside = 2 * by[0].abs() <= width && 2 * by[1] <= height;
+            let correlation = (is_far && inside)
+                .then(|| dispatch!(cpu.level(), simd => channels.correlation(simd, by)))??;
+            Some((Self { correlation: f64::from(correlation), px: PIXEL * length(by.map(f64::from)) }, by))
+        };
+        let best = |all: &mut dyn Iterator<Item = [i32; 2]>| {
+            all.filter_map(at).max_by(|(a, _), (b, _)| a.correlation.total_cmp(&b.correlation))
+        };
+        // Every other displacement along each axis, and those around the best of each row.
+        let rows = cpu.try_map(height as usize / 4 + 1, |row| {
+            let dy = 2 * row as i32;
+            let found = best(&mut (-width / 2..=width / 2).step_by(2).map(|dx| [dx, dy]));
+            let around = |(_, [x, y]): (Self, [i32; 2])| {
+                best(&mut (-1..=1).flat_map(|v| (-1..=1).map(move |u| [x + u, y + v])))
+            };
+            Ok(found.and_then(around))
         })?;
-        let best = rows.into_iter().flatten().max_by(|a, b| a.correlation.total_cmp(&b.correlation));
+        let best = rows.into_iter().flatten().map(|(found, _)| found);
+        let best = best.max_by(|a, b| a.correlation.total_cmp(&b.correlation));
         Ok(best.unwrap_or_default())
     }
 }
