@@ -583,10 +583,35 @@ def test_thresholds_below_0_drop_nothing(scene, opencv):
     assert abs(counts[1] / counts[0] - 1) < 0.05 and counts[1] > 1.2 * len(compat.SIFT_create().detect(scene.reference))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"nOctaveLayers": 10}, {"nOctaveLayers": 20}, {"sigma": 0.5}, {"sigma": 5}, {"edgeThreshold": 1}, {"contrastThreshold": 2}],
+)
+def test_unusual_parameters_of_sift_find_about_as_many_as_opencv(scene, opencv, given):
+    theirs, ours = (len(cv.SIFT_create(**given).detect(scene.reference)) for cv in (opencv, compat))
+    assert theirs == ours == 0 or abs(ours / theirs - 1) < 0.15, (theirs, ours)
+
+
+def test_what_a_matcher_was_trained_with_is_prepared_once():
+    random = np.random.default_rng(1)
+    tables = [random.integers(0, 200, (50, 8)).astype(np.float32) for _ in range(3)]
+    matcher = compat.BFMatcher()
+    matcher.add(tables[:2])
+    matcher.train()
+    first = matcher.knnMatch(tables[1][:4], k=1)
+    joined = matcher._joined
+    assert [row[0].imgIdx for row in first] == [1] * 4 and matcher.knnMatch(tables[1][:4], k=1)[0][0].trainIdx == 0
+    assert matcher._joined is joined and matcher.match(tables[0][:1], tables[2])[0].imgIdx == 0
+    matcher.add(tables[2:])
+    assert [match.imgIdx for match in matcher.match(tables[2])] == [2] * 50
+    matcher.clear()
+    assert matcher.knnMatch(tables[0], k=1) == ()
+
+
 def test_errors_name_opencv_s_parameters():
     for call, name in [
         (lambda: compat.SIFT_create(nOctaveLayers=0), "nOctaveLayers"),
-        (lambda: compat.SIFT_create(contrastThreshold=2), "contrastThreshold"),
+        (lambda: compat.SIFT_create(sigma=0.1), "sigma"),
         (lambda: compat.xfeatures2d.SURF_create(nOctaves=0), "nOctaves"),
         (lambda: compat.StereoSGBM_create(numDisparities=0), "numDisparities"),
         (lambda: compat.StereoSGBM_create().setUniquenessRatio(120), "uniquenessRatio"),

@@ -421,3 +421,59 @@ def test_points_of_a_plane_and_a_threshold_beyond_all_errors_give_an_epipolar_ge
         matrix, inliers = compat.findFundamentalMat(a, b, method, 3, 0.99)
         assert matrix.shape == (3, 3)
         assert inliers[90:].sum() >= 205, inliers[90:].sum()
+
+
+def corners_off(opencv, found, true, corners):
+    """The farthest by which a map misses a corner."""
+    seen = [opencv.perspectiveTransform(np.float64(corners)[None], np.vstack([m, [0, 0, 1]])[:3])[0] for m in (found, true)]
+    return np.linalg.norm(seen[0] - seen[1], axis=1).max()
+
+
+def test_a_threshold_as_wide_as_the_points_along_an_axis_gives_a_model(opencv):
+    """A court of 15 by 9 metres seen by a camera, with a threshold of 5 metres, and a strip 6 pixels high, with 10."""
+    court = np.float32([[0, 0], [15, 0], [15, 9], [0, 9]])
+    seen = np.float32([[102, 340], [545, 322], [630, 455], [40, 470]])
+    pixels = opencv.getPerspectiveTransform(court, seen)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        b = rng.uniform([0, 0], [15, 9], (20, 2)).astype(np.float32)
+        a = opencv.perspectiveTransform(b[None], pixels)[0] + rng.normal(0, 1, (20, 2)).astype(np.float32)
+        b[:2] = rng.uniform([0, 0], [15, 9], (2, 2))
+        found, _ = compat.findHomography(a, b, compat.RANSAC, 5.0)
+        assert found is not None, seed
+        affine = np.array([[1.02, 0.03, 10], [-0.02, 0.99, 5]])
+        a = rng.uniform([0, 0], [400, 6], (60, 2))
+        b = a @ affine[:, :2].T + affine[:, 2] + rng.normal(0, 0.3, a.shape)
+        b[:18] = rng.uniform([0, 0], [400, 300], (18, 2))
+        found, _ = compat.estimateAffine2D(a, b, ransacReprojThreshold=10)
+        assert corners_off(opencv, found, affine, [[0, 0], [400, 0], [400, 6], [0, 6]]) < 2, seed
+
+
+def test_of_few_inliers_the_model_with_the_least_errors_is_found_as_often_as_by_opencv(opencv):
+    true = np.array([[1.1, 0.05, 20], [-0.03, 1.05, 30], [1e-4, 2e-5, 1]])
+    wrong = [0, 0]
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        a = rng.uniform([0, 0], [640, 480], (20, 2)).astype(np.float32)
+        b = rng.uniform([0, 0], [640, 480], (20, 2))
+        b[:6] = opencv.perspectiveTransform(a[None, :6].astype(float), true)[0] + rng.normal(0, 0.5, (6, 2))
+        for i, cv in enumerate((opencv, compat)):
+            found, _ = cv.findHomography(a, b.astype(np.float32), cv.RANSAC, 5.0)
+            wrong[i] += found is None or corners_off(opencv, found, true, [[0, 0], [640, 0], [640, 480], [0, 480]]) > 50
+    assert wrong[1] <= wrong[0] + 2, wrong
+
+
+def test_the_least_median_of_unrelated_points_has_no_inlier():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        a, b = (rng.uniform([0, 0], [640, 480], (100, 2)) for _ in "ab")
+        assert compat.findHomography(a, b, compat.LMEDS)[1].sum() == 0, seed
+        b[:70] = a[:70] + 5
+        assert compat.findHomography(a, b, compat.LMEDS)[1].sum() >= 70, seed
+
+
+@pytest.mark.parametrize("shape", [(-1, 1, 2), (1, -1, 2), (-1, 2, 1)])
+def test_points_of_every_shape_of_opencv(shape):
+    a = np.random.default_rng(0).uniform(0, 100, (20, 2)).astype(np.float32)
+    found, _ = compat.findHomography(a.reshape(shape), (a + 3).reshape(shape), compat.RANSAC)
+    assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-4)

@@ -201,13 +201,16 @@ def disparities(given: Any, what: str) -> Any:
 
 
 def points(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """Places as (N, 2): from that shape, from OpenCV's (N, 1, 2) and (1, N, 2), and from homogeneous (N, 3)."""
+    """Places as (N, 2): from that shape, from OpenCV's (N, 1, 2), (1, N, 2) and (N, 2, 1), and from
+    homogeneous (N, 3)."""
     import numpy as np
 
     found = array(given, what)
     shape = found.shape
     if found.ndim == 3 and 1 in shape[:2]:
         found = found.reshape(-1, shape[2])
+    if found.ndim == 3 and shape[2] == 1:
+        found = found[:, :, 0]
     if shape == (0,):
         found = found.reshape(0, 2)
     if found.ndim != 2 or found.shape[1] not in (2, 3):

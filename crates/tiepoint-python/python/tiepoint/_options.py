@@ -25,13 +25,14 @@ class SiftOptions(Options):
     octaves : int, optional
         The most octaves; by default as many as the image has room for. Allowed: at least 1.
     levels : int
-        Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
+        Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
         Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
-        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6). Allowed: 0.8 to 4.
+        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6); outside of 0.8 to 4 on the CPU
+        alone. Allowed: 0.5 to 8.
     input_sigma : float
         Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3: 0.5).
         Allowed: above 0.
@@ -340,13 +341,14 @@ class CollectionOptions(Options):
     octaves : int, optional
         The most octaves; by default as many as the image has room for. Allowed: at least 1.
     levels : int
-        Levels of an octave that are searched (Lowe, section 3.2: 3). Allowed: 1 to 8.
+        Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
         Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
-        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6). Allowed: 0.8 to 4.
+        Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6); outside of 0.8 to 4 on the CPU
+        alone. Allowed: 0.5 to 8.
     input_sigma : float
         Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3: 0.5).
         Allowed: above 0.

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn domain_size_pooling_runs_on_the_cpu_with_a_note() {
+    fn what_no_gpu_does_runs_on_the_cpu_with_a_note() {
         let cpu = Cpu::with_threads(2).unwrap();
         let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);
         let options = SiftOptions::default().with_domain_size_pooling(true);
@@ -447,6 +447,11 @@ mod tests {
         assert!(wanted.descriptors != plain.descriptors, "other descriptors");
         for gpu in all() {
             let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+            let many = SiftOptions::default().with_levels(9);
+            let found = Detector::Sift(many).open(&processor).unwrap().detect(&image, None).unwrap();
+            assert_eq!(found, Detector::Sift(many).detect(&image, None, &cpu.clone().into()).unwrap());
+            let notes = processor.take_notes();
+            assert!(notes.len() == 1 && notes[0].contains("more than 8 levels"), "{notes:?}");
             let finder = Detector::Sift(options).open(&processor).unwrap();
             let notes = processor.take_notes();
             assert!(notes.len() == 1 && notes[0].contains("domain-size pooling"), "{notes:?}");

@@ -31,6 +31,8 @@ _BGR = (3735, 19235, 9798)
 
 #: The greatest ratio of curvatures that `tiepoint.Sift` takes.
 _NO_EDGES = 10_000.0
+#: The least, at which hardly anything is kept.
+_ALL_EDGES = 1.000001
 
 #: OpenCV's names of our options, for errors.
 _SIFT_NAMES = {"max_features": "nfeatures", "levels": "nOctaveLayers", "contrast": "contrastThreshold", "edge": "edgeThreshold"}
@@ -161,13 +163,13 @@ class SIFT(Feature2D):
             preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
             # OpenCV's criterion of edges is the same for r and 1 / r, and drops nothing for r of 0 or less.
             edge = given["edgeThreshold"]
-            edge = _NO_EDGES if edge <= 0 else min(max(edge, 1 / edge), _NO_EDGES)
+            edge = _NO_EDGES if edge <= 0 else min(max(edge, 1 / edge, _ALL_EDGES), _NO_EDGES)
             with naming(_SIFT_NAMES):
                 sift = Sift(
                     max_features=max(given["nfeatures"], 0) or None,
                     keep="response",
                     levels=given["nOctaveLayers"],
-                    contrast=max(given["contrastThreshold"], 0),
+                    contrast=min(max(given["contrastThreshold"], 0), 1),
                     edge=edge,
                     sigma=given["sigma"],
                     preset=preset,  # type: ignore[arg-type]

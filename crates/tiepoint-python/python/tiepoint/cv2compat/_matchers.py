@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +64,56 @@ def _are_masks(given: Any) -> bool:
     return isinstance(given, (list, tuple)) and all(one is None or np.ndim(one) == 2 for one in given)
 
 
-def _bytes(table: npt.NDArray[Any]) -> bool:
-    """Whether descriptors are whole numbers from 0 to 255."""
-    import numpy as np
+class _Side:
+    """Descriptors (N, D), and what the search needs of them, which is computed once."""
 
-    if table.dtype == np.uint8:
-        return True
-    return bool((0 <= table).all() and (table <= 255).all() and (table == np.rint(table)).all())
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+        self._rows: dict[bool, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    @functools.cached_property
+    def is_whole(self) -> bool:
+        """Whether they are whole numbers from 0 to 255."""
+        import numpy as np
+
+        array = self.array
+        if array.dtype == np.uint8:
+            return True
+        return bool((0 <= array).all() and (array <= 255).all() and (array == np.rint(array)).all())
+
+    @functools.cached_property
+    def finite(self) -> npt.NDArray[np.bool_]:
+        """Which rows are finite."""
+        import numpy as np
+
+        return np.isfinite(self.array).all(1)
+
+    @functools.cached_property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """The mean of the rows that are finite."""
+        import numpy as np
+
+        return self.array[self.finite].mean(0, np.float64) if self.finite.any() else np.zeros(self.array.shape[1])
+
+    def rows(self, mean: npt.NDArray[np.float64] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The rows, less `mean`, which is always the same for one side, and the squares of their lengths. About a mean, squares
+        and products lose the fewest digits; whole numbers lose none. A row that is not finite is 0."""
+        import numpy as np
+
+        if (mean is None) not in self._rows:
+            if mean is None:
+                made = self.array.astype(np.float32 if self.array.shape[1] <= _EXACT else np.float64)
+            else:
+                made = np.where(self.finite[:, None], self.array, 0).astype(np.float64) - mean
+            self._rows[mean is None] = made, np.einsum("nd,nd->n", made, made)
+        return self._rows[mean is None]
+
+    def features(self, mean: npt.NDArray[np.float64] | None) -> Features:
+        """The same for `match`."""
+        import numpy as np
+
+        rows = np.ascontiguousarray(self.rows(mean)[0], np.uint8 if mean is None else np.float32)
+        return _core.Features.from_arrays(xy=np.zeros((len(rows), 2), np.float32), descriptors=rows)
 
 
 class DescriptorMatcher(Algorithm):
@@ -82,6 +126,7 @@ class DescriptorMatcher(Algorithm):
         super().__init__(given)
         self._squared, self._cross, self._device = squared, cross, device
         self._trained: list[npt.NDArray[Any]] = []
+        self._joined: _Side | None = None
 
     @classmethod
     def create(cls, matcherType: str | int) -> DescriptorMatcher:  # noqa: N803
@@ -100,13 +145,14 @@ class DescriptorMatcher(Algorithm):
         """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
         some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
         self._trained += [table(one, "descriptors") for one in some]
+        self._joined = None
 
     def train(self) -> None:
         """Does nothing: the search needs no index."""
 
     def clear(self) -> None:
         """Forgets the descriptors that were added."""
-        self._trained = []
+        self._trained, self._joined = [], None
 
     def empty(self) -> bool:
         """Whether nothing was added."""
@@ -123,7 +169,7 @@ class DescriptorMatcher(Algorithm):
     def clone(self, emptyTrainData: bool = False) -> Self:  # noqa: N803
         """A copy with the same parameters and, unless `emptyTrainData`, the same descriptors."""
         made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained))
+        made.__dict__.update(self.__dict__, _trained=[] if emptyTrainData else list(self._trained), _joined=None)
         return made
 
     def match(
@@ -207,7 +253,11 @@ class DescriptorMatcher(Algorithm):
         if any(one is not None for one in masks):
             sized = zip(several, masks, strict=True)
             allowed = np.hstack([np.ones((len(a), len(b)), bool) if one is None else np.asarray(one) != 0 for b, one in sized])
-        i, j, distance = self._neighbours(a, filled[0] if len(filled) == 1 else np.concatenate(filled), k, allowed, radius)
+        side = self._joined if train is None else None
+        if side is None:
+            side = _Side(filled[0] if len(filled) == 1 else np.concatenate(filled))
+            self._joined = side if train is None else self._joined
+        i, j, distance = self._neighbours(_Side(a), side, k, allowed, radius)
         first = np.cumsum([0, *map(len, several)])[:-1]
         held = np.searchsorted(first, j, side="right") - 1
         made = list(map(classes()[1], i.tolist(), (j - first[held]).tolist(), held.tolist(), distance.tolist()))
@@ -215,47 +265,28 @@ class DescriptorMatcher(Algorithm):
         return [tuple(made[start:end]) for start, end in itertools.pairwise(ends)]
 
     def _neighbours(
-        self, a: npt.NDArray[Any], b: npt.NDArray[Any], k: int | None, allowed: npt.NDArray[Any] | None, radius: float
+        self, a: _Side, b: _Side, k: int | None, allowed: npt.NDArray[Any] | None, radius: float
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Pairs and their distances, in the order of A, the nearest first; equally near ones by their index in B."""
         import numpy as np
 
-        whole = _bytes(a) and _bytes(b)
-        if k == 1 and allowed is None and (whole or self._device is not None) and all(np.isfinite(side).all() for side in (a, b)):
-            i, j = match(*_features(a, b, whole), ratio=None, mutual=self._cross, same_sign=False, device=self._device).pairs.T
-            squared = _squared(a, b, i, j)
+        whole = a.is_whole and b.is_whole
+        mean = None if whole else b.mean
+        if k == 1 and allowed is None and (whole or self._device is not None) and a.finite.all() and b.finite.all():
+            sides = a.features(mean), b.features(mean)
+            i, j = match(*sides, ratio=None, mutual=self._cross, same_sign=False, device=self._device).pairs.T
+            squared = _squared(a.array, b.array, i, j)
         else:
-            i, j, squared = _ranked(a, b, k, allowed, whole, radius if self._squared else radius * abs(radius))
+            i, j, squared = _ranked(a, b, k, allowed, mean, radius if self._squared else radius * abs(radius))
             if self._cross:
-                back = np.full(len(b), -1)
-                there, nearest, _ = _ranked(b, a, 1, None if allowed is None else allowed.T, whole)
+                back = np.full(len(b.array), -1)
+                there, nearest, _ = _ranked(b, a, 1, None if allowed is None else allowed.T, mean)
                 back[there] = nearest
                 keep = back[j] == i
                 i, j, squared = i[keep], j[keep], squared[keep]
         distance = (squared if self._squared else np.sqrt(squared)).astype(np.float32)
         keep = slice(None) if k is not None else distance <= np.float32(radius)
         return i[keep], j[keep], distance[keep]
-
-
-def _features(a: npt.NDArray[Any], b: npt.NDArray[Any], whole: bool) -> tuple[Features, Features]:
-    """Both sides as features of one kind."""
-    import numpy as np
-
-    kind = np.uint8 if whole else np.float32
-    u, v = (
-        _core.Features.from_arrays(xy=np.zeros((len(side), 2), np.float32), descriptors=np.ascontiguousarray(side, kind))
-        for side in ((a, b) if whole else _centred(a, b))
-    )
-    return u, v
-
-
-def _centred(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> list[npt.NDArray[np.float64]]:
-    """Both sides about their mean, from which squares and products lose the fewest digits; 0 where a row is not finite."""
-    import numpy as np
-
-    sides = [np.where(np.isfinite(side).all(1)[:, None], side, 0).astype(np.float64) for side in (a, b)]
-    mean = sum(side.sum(0) for side in sides) / (len(a) + len(b))
-    return [side - mean for side in sides]
 
 
 def _squared(
@@ -274,34 +305,31 @@ def _squared(
 
 
 def _ranked(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], k: int | None, allowed: npt.NDArray[Any] | None, whole: bool, limit: float = 0.0
+    a: _Side, b: _Side, k: int | None, allowed: npt.NDArray[Any] | None, mean: npt.NDArray[np.float64] | None, limit: float = 0.0
 ) -> _Pairs:
     """Pairs with their squared distances: the nearest `k` in B of each row of A, or all within `limit` and hardly beyond."""
     import numpy as np
 
-    kind: Any = np.float32 if whole and a.shape[1] <= _EXACT else np.float64
-    u, v = (side.astype(kind) for side in ((a, b) if whole else _centred(a, b)))
-    lengths = [np.einsum("nd,nd->n", side, side) for side in (u, v)]
+    (u, length), (v, lengths) = a.rows(mean), b.rows(mean)
     # What rounding may change.
-    margin = 0.0 if whole else 1e-12 * sum(float(length.max()) for length in lengths)
-    for side, length in zip((a, b), lengths, strict=True):
-        length[~np.isfinite(side).all(1)] = np.inf
+    margin = 0.0 if mean is None else 1e-12 * float(length.max() + lengths.max())
+    length, lengths = (np.where(side.finite, of, np.inf) for side, of in ((a, length), (b, lengths)))
     found = []
-    step = max(1, _TOGETHER // (3 * 8 * len(b)))
-    for start in range(0, len(a), step):
+    step = max(1, _TOGETHER // (3 * 8 * len(v)))
+    for start in range(0, len(u), step):
         rows = slice(start, start + step)
         far = u[rows] @ v.T
         far *= -2
-        far += lengths[1]
-        far += lengths[0][rows, None]
+        far += lengths
+        far += length[rows, None]
         if allowed is not None:
             far[~allowed[rows]] = np.inf
         most: Any = limit * (1 + 1e-6)
         if k is not None:
-            last = min(k, len(b)) - 1
+            last = min(k, len(v)) - 1
             most = np.partition(far, last, axis=1)[:, last : last + 1]
         i, j = np.nonzero(far <= np.minimum(most + margin, np.finfo(far.dtype).max))
-        squared = far[i, j].astype(np.float64) if whole else _squared(a, b, i + start, j)
+        squared = far[i, j].astype(np.float64) if mean is None else _squared(a.array, b.array, i + start, j)
         order = np.lexsort((squared, i))
         if k is not None:
             order = order[np.arange(len(i)) - np.searchsorted(i, i) < k]
@@ -350,7 +378,7 @@ class BFMatcher(DescriptorMatcher):
 
 
 class FlannBasedMatcher(DescriptorMatcher):
-    """The interface of `cv2.FlannBasedMatcher` on the exact search, which misses no neighbour, and takes up to ten times as long
+    """The interface of `cv2.FlannBasedMatcher` on the exact search, which misses no neighbour, and takes up to thirty times as long
     as OpenCV's approximate trees for tens of thousands of features.
 
     Parameters of the index and of its search have no effect. An index of hashes (``algorithm=6``), for binary

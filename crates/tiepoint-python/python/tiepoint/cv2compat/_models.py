@@ -148,6 +148,8 @@ def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
     return found if bool((_errors(found, a, b) <= threshold).all()) else None
 
 
+#: With fewer inliers a model may not be the best.
+_FEW = 15
 #: The factor from the median of the absolute errors to their deviation, if these are normal.
 _DEVIATION = 1.4826
 #: Errors beyond this many deviations are those of outliers.
@@ -188,7 +190,10 @@ def _least_median(
     threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
-    return found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
+    found = found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
+    # More than half of the pairs are wrong: OpenCV gives a matrix then, too, and no inlier.
+    failed = model == "homography" and threshold > 0.25 * extent
+    return dataclasses.replace(found, inliers=np.zeros(len(a), bool)) if failed else found
 
 
 def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -210,7 +215,10 @@ def _forward(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], threshol
     while more:
         inliers = _errors(made, a, b) <= threshold
         if more := made is found or inliers.sum() > made.inliers.sum():
-            model = fit(a[inliers], b[inliers], found.model.kind).model
+            try:
+                model = fit(a[inliers], b[inliers], found.model.kind).model
+            except ModelError:
+                return dataclasses.replace(made, inliers=inliers)
             made = dataclasses.replace(found, model=model, inliers=inliers)
     return made
 
@@ -229,19 +237,37 @@ def _estimated(
     if isinstance(method, int) and method == LMEDS:
         return _least_median(a, b, model, least, *options[1:], cameras)
     found = _robust(a, b, model, default, *options, cameras=cameras)
-    return found or (_epipolar_anyway(a, b, options[0] if options[0] > 0 else default, *options[1:]) if model == "fundamental" else None)
-
-
-def _epipolar_anyway(a: Any, b: Any, threshold: float, *options: Any) -> Estimate | None:
-    """An epipolar geometry that agrees with points which do not determine it, as on a plane, or if the threshold is beyond all
-    errors: OpenCV gives one, too, and its inliers are of use. It is the least-squares fit to all pairs, if all agree with
-    it, otherwise what is found by narrower thresholds, with the inliers of this one."""
-    if found := _map_of_all(a, b, "fundamental", threshold):
+    if model == "essential" or found is not None and found.inliers.sum() >= _FEW:
         return found
+    return _best_by_narrower(found, a, b, model, options[0] if options[0] > 0 else default, *options[1:])
+
+
+def _best_by_narrower(
+    found: Estimate | None, a: Any, b: Any, model: _ModelKind, threshold: float, iterations: int, confidence: float
+) -> Estimate | None:
+    """Where few pairs agree: the best of what is found by this threshold and by narrower ones, all judged by this one. To a
+    threshold as wide as the points are spread along an axis, they lie on a line.
+
+    An epipolar geometry, which points of a plane do not determine, is the least-squares fit to all pairs if all agree with it."""
+    if model == "fundamental" and (fitted := _map_of_all(a, b, model, threshold)):
+        return fitted
+    best, least = found, math.inf if found is None else _cost(found, a, b, threshold)
     for narrower in (threshold / 3, threshold / 9):
-        if found := _robust(a, b, "fundamental", narrower, narrower, *options):
-            return dataclasses.replace(found, inliers=_errors(found, a, b) <= threshold)
-    return None
+        if other := _robust(a, b, model, narrower, narrower, iterations, confidence):
+            if model == "fundamental":
+                other = dataclasses.replace(other, inliers=_errors(other, a, b) <= threshold)
+            else:
+                other = _forward(other, a, b, threshold)
+            if (cost := _cost(other, a, b, threshold)) < least:
+                best, least = other, cost
+    return best
+
+
+def _cost(found: Estimate, a: Any, b: Any, threshold: float) -> float:
+    """The sum of the squared errors, each at most that of the threshold (Torr and Zisserman 2000, equation 18)."""
+    import numpy as np
+
+    return float((np.fmin(_errors(found, a, b) / threshold, 1) ** 2).sum())
 
 
 @raising

@@ -31,16 +31,17 @@ options! {
         first_octave / with_first_octave: i8 = -1 => -1..=0;
         /// The most octaves; by default as many as the image has room for.
         octaves / with_octaves: Option<u8> = None => 1.., unit "N";
-        /// Levels of an octave that are searched (Lowe, section 3.2: 3).
-        levels / with_levels: u8 = 3 => 1..=8, unit "N";
+        /// Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone.
+        levels / with_levels: u8 = 3 => 1..=32, unit "N";
         /// Least contrast of a keypoint, for an image from 0 to 1.
         ///
         /// |D(x̂)| · levels: Lowe's 0.03 with his scaling of D corresponds to OpenCV's 0.04.
         contrast / with_contrast: f32 = 0.04 => 0.0..=1.0, unit "C";
         /// Greatest ratio of the principal curvatures (Lowe, section 4.1: 10).
         edge / with_edge: f32 = 10.0 => AboveTo(1.0, 1e4), unit "R";
-        /// Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6).
-        sigma / with_sigma: f32 = 1.6 => 0.8..=4.0, unit "PX";
+        /// Blur of the first level, the σ of a Gaussian in pixels (Lowe, section 3.3: 1.6); outside of 0.8 to 4 on the CPU
+        /// alone.
+        sigma / with_sigma: f32 = 1.6 => 0.5..=8.0, unit "PX";
         /// Blur that the image is assumed to have, a σ in pixels, at most that of the first level (Lowe, section 3.3:
         /// 0.5).
         input_sigma / with_input_sigma: f32 = 0.5 => Above(0.0), unit "PX";

@@ -69,6 +69,9 @@ fn equals_the_reference_for_every_option() {
         SiftOptions { descriptors: DescriptorKind::None, ..base },
         SiftOptions { levels: 1, ..base },
         SiftOptions { levels: 8, ..base },
+        SiftOptions { levels: 32, octaves: Some(2), ..base },
+        SiftOptions { first_octave: 0, sigma: 0.5, ..base },
+        SiftOptions { sigma: 6.0, contrast: 0.0, edge: 1e4, ..base },
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
     ];

@@ -21,7 +21,9 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-const MOST_LEVELS: usize = 8 + 3;
+/// The most levels of an octave, and the most of them that are searched at once.
+const MOST_LEVELS: usize = 32 + 3;
+const AT_ONCE: usize = 8;
 
 /// All extrema in the given rows of an octave, by row.
 pub(super) fn find(octave: &Octave, rows: Range<usize>, options: &SiftOptions, cpu: &Cpu) -> Vec<Candidate> {
@@ -58,7 +60,10 @@ fn find_in_rows<S: Simd>(
         while from < columns.end && width > lanes + 1 {
             let x = from.min(width - lanes - 1);
             let next = if x < from { columns.end } else { columns.end.min((x / lanes + 1) * lanes) };
-            find_in_vector(simd, under, x, from..next, threshold, y, &mut found);
+            for first in (0..under.len() - 3).step_by(AT_ONCE) {
+                let under = &under[first..under.len().min(first + AT_ONCE + 3)];
+                find_in_vector(simd, (first, under), x, from..next, threshold, y, &mut found);
+            }
             from = next;
         }
         find_one_by_one(under, from..columns.end, threshold, y, &mut found);
@@ -69,7 +74,7 @@ fn find_in_rows<S: Simd>(
 #[inline(always)]
 fn find_in_vector<S: Simd>(
     simd: S,
-    under: &[[&[f32]; 3]],
+    (first, under): (usize, &[[&[f32]; 3]]),
     x: usize,
     columns: Range<usize>,
     threshold: f32,
@@ -79,7 +84,7 @@ fn find_in_vector<S: Simd>(
     let limit = S::f32s::splat(simd, threshold);
     // The pixels that are extrema, a bit each. They are added to `found` after the loop: a call within it would spill
     // vectors to the stack in every round, where half of all starts of the process make them cross cache lines.
-    let (mut extrema, mut any) = ([0; MOST_LEVELS], 0);
+    let (mut extrema, mut any) = ([0; AT_ONCE + 3], 0);
     let (mut below, mut own) = (dog(simd, under, x, (0, 1, 1)), dog(simd, under, x, (1, 1, 1)));
     for layer in 1..under.len() - 2 {
         let above = dog(simd, under, x, (layer + 1, 1, 1));
@@ -112,7 +117,7 @@ fn find_in_vector<S: Simd>(
         while bits != 0 {
             let at = x + bits.trailing_zeros() as usize;
             if columns.contains(&at) {
-                found.push(Candidate { layer, x: at, y });
+                found.push(Candidate { layer: first + layer, x: at, y });
             }
             bits &= bits - 1;
         }

@@ -90,11 +90,13 @@ impl Pipeline for SiftPipeline {
 
     fn check(options: &SiftOptions) -> Result<()> {
         options.check()?;
-        if options.domain_size_pooling {
-            let feature = "SIFT with domain-size pooling".to_owned();
-            return Err(Error::Unsupported { device: "a GPU".into(), feature });
-        }
-        Ok(())
+        let wide = options.levels > 8 || !(0.8..=4.0).contains(&options.sigma);
+        let feature = match options.domain_size_pooling {
+            true => "SIFT with domain-size pooling",
+            false if wide => "SIFT with more than 8 levels, or a blur below 0.8 or above 4 pixels,",
+            false => return Ok(()),
+        };
+        Err(Error::Unsupported { device: "a GPU".into(), feature: feature.into() })
     }
 
     fn selection(options: &SiftOptions) -> Selection {
