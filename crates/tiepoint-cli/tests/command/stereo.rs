@@ -314,6 +314,9 @@ fn warnings_from_tie_points_name_what_is_wrong() {
     let lower = Image::from_fn(size, |x, y| pair.right.row((y + 4).min(height - 1))[x]);
     folder.write("lower.png", lower);
     folder.write("grey.png", Image::filled(size, 1, 99_u8));
+    let nothing = folder.works("stereo grey.png grey.png -o e.pfm --json --disparities 32");
+    assert_eq!(value(&nothing, "verdict"), "\"poor\"", "{nothing}");
+    assert!(nothing.contains("lie where the left picture shows no texture"), "{nothing}");
     let other = folder.stereo("o", &scene([4.0, 60.0]).with_size(size).with_surfaces(12).with_seed(77));
     folder.write("other.png", other.right);
     for (pair, words) in [

@@ -4,6 +4,7 @@
 //! - **The end of the range**: objects that are nearer than the range get a disparity there.
 //! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
 //! - **Fit**: whether a place that was found looks more like the pixel than places beside it.
+//! - **Texture**: where the picture shows none, nothing is measured.
 //! - **Truth**, where it is known.
 
 use super::{Assessment, Reason, Verdict, percent};
@@ -28,6 +29,8 @@ const END: f64 = 0.02;
 const ROWS: [f64; 2] = [1.0, 2.0];
 /// The mean share of the places beside that look less like a pixel.
 const FIT: [f64; 2] = [0.8, 0.7];
+/// The share of the disparities where the picture shows no texture.
+const BARE: [f64; 2] = [0.25, 0.75];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
 /// without hidden pixels.
 const BAD: [f64; 2] = [0.3, 0.6];
@@ -55,6 +58,8 @@ pub struct StereoEvidence {
     /// The mean share of the places beside those where disparities lead that look less like the pixel: about a half if the
     /// disparities are wrong; none if it is not known.
     pub fit: Option<f64>,
+    /// The share of the disparities where the left picture shows no texture; none if it is not known.
+    pub bare: Option<f64>,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
     pub bad: Option<f64>,
     /// The mean error, in pixels.
@@ -107,9 +112,9 @@ impl StereoEvidence {
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
     pub fn with_patches(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
-        let Patches { rows, fit } = Patches::compare(pair, map, cpu)?;
+        let Patches { rows, fit, bare } = Patches::compare(pair, map, cpu)?;
         let is_doubtful = self.lacks_many() || self.ends_early() || fit.is_some_and(|fit| fit < FIT[0]);
-        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, ..self })
+        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, bare, ..self })
     }
 
     /// Whether so many pixels with data have no disparity that the map is doubtful.
@@ -201,6 +206,12 @@ impl StereoEvidence {
                         there? Does the cost suit the pictures?";
             reasons.push(Reason::share_below("fit", fit, FIT, text, next));
         }
+        if let Some(bare) = self.bare {
+            let text =
+                format!("{} of the disparities lie where the left picture shows no texture", percent(bare));
+            let next = "They are those of what lies around, not measured; `--mask` leaves such pixels out";
+            reasons.push(Reason::share_above("texture", bare, BARE, text, next));
+        }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
         let rows_agree = self.rows.is_some_and(|rows| rows <= ROWS[0]);
         let causes = [
@@ -280,6 +291,9 @@ mod tests {
         }
         let (found, truth) = (map(|x| x as f32), map(|x| 4.0 * x as f32));
         let evidence = StereoEvidence::of(found.view(), None, 0, 32);
+        for (bare, expected) in [(0.2, Verdict::Good), (0.5, Verdict::Doubtful), (0.9, Verdict::Poor)] {
+            assert_eq!(StereoEvidence { bare: Some(bare), ..evidence.clone() }.assess().verdict, expected);
+        }
         let scored = evidence.clone().with_truth(found.view(), truth.view()).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());

@@ -11,6 +11,10 @@
 //! patch is also correlated with patches [`BESIDE`] it, and the share of these that are correlated less, whatever the sign,
 //! is counted for the half of the patches with the most contrast: about ½ for disparities that have nothing to do with the
 //! pictures, near 1 for right ones.
+//!
+//! **Bare pixels.** Where the left picture shows one brightness, as a burnt-out sky does, nothing is measured, and a disparity
+//! is that of what lies around. A patch is bare if its contrast, as a standard deviation, is at most a hundredth of that
+//! which a tenth of the patches exceed.
 
 use super::halving::Side;
 use crate::device::Cpu;
@@ -42,6 +46,10 @@ const FEWEST_FITS: usize = 50;
 /// How far beside the place where a disparity leads patches are compared, in pixels.
 const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
 
+/// The square of the share of [`STRONG`]'s contrast up to which a patch is bare.
+const BARE: f32 = 1e-4;
+const STRONG: f64 = 0.9;
+
 /// What patches say of a disparity map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Patches {
@@ -50,6 +58,8 @@ pub(crate) struct Patches {
     pub(crate) rows: Option<f64>,
     /// The mean share of the places beside which are less like the pixel; none if too few pixels tell it.
     pub(crate) fit: Option<f64>,
+    /// The share of the patches that are bare; none without a patch.
+    pub(crate) bare: Option<f64>,
 }
 
 impl Patches {
@@ -67,8 +77,14 @@ impl Patches {
         }
         let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
         let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => Greys { left, right }.on_grid(disparity, cpu)));
-        let mut rows: Vec<f32> = told.iter().filter_map(|(rows, _)| *rows).collect();
-        let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit)| *fit).collect();
+        let mut rows: Vec<f32> = told.iter().filter_map(|(rows, ..)| *rows).collect();
+        let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit, _)| *fit).collect();
+        let mut contrasts: Vec<f32> = told.iter().map(|(.., contrast)| *contrast).collect();
+        contrasts.sort_by(f32::total_cmp);
+        let strong = contrasts.get((STRONG * contrasts.len() as f64) as usize);
+        let bare = strong.map(|strong| {
+            contrasts.partition_point(|contrast| *contrast <= BARE * strong) as f64 / contrasts.len() as f64
+        });
         let middle = rows.len() / 2;
         let median = (rows.len() >= FEWEST).then(|| *rows.select_nth_unstable_by(middle, f32::total_cmp).1);
         fits.sort_by(|a, b| b[0].total_cmp(&a[0]));
@@ -77,6 +93,7 @@ impl Patches {
         Ok(Self {
             rows: median.filter(|median| *median <= MOST_PX).map(f64::from),
             fit: (fits.len() >= FEWEST_FITS).then_some(mean),
+            bare,
         })
     }
 }
@@ -92,8 +109,9 @@ struct Greys<'a, L, R> {
 }
 
 impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
-    /// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, and how these fit.
-    fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<f32>, Option<Fit>)> {
+    /// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, how these fit, and
+    /// the contrast of their patches.
+    fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<f32>, Option<Fit>, f32)> {
         let size = disparity.size();
         let border = HALF[1] + REACH;
         let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
@@ -104,7 +122,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
             let told = places.filter(|(_, x)| disparity.row(y)[*x].is_finite()).map(|(n, x)| {
                 let d = disparity.row(y)[x];
                 let fit = if (i | n).is_multiple_of(2) { self.fit([x, y], d) } else { None };
-                (self.difference([x, y], d), fit)
+                (self.difference([x, y], d), fit, self.contrast([x, y]))
             });
             told.collect::<Vec<_>>()
         };
@@ -144,6 +162,19 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
         let [a, b, aa, bb, ab] = sums.map(|sum| sum / n);
         let (left, right, both) = (aa - a * a, bb - b * b, ab - a * b);
         (left > 0.0 && right > 0.0).then(|| [left, both * both / (left * right)])
+    }
+
+    /// The contrast of the left patch, as a variance.
+    fn contrast(self, [x, y]: [usize; 2]) -> f32 {
+        let base = self.left.row(y)[x].to_f32();
+        let (mut sum, mut squares, mut n) = (0.0, 0.0, 0.0);
+        for row in y - HALF[1]..=y + HALF[1] {
+            for v in &self.left.row(row)[x - HALF[0]..=x + HALF[0]] {
+                let v = v.to_f32() - base;
+                (sum, squares, n) = (sum + v, squares + v * v, n + 1.0);
+            }
+        }
+        (squares - sum * sum / n) / n
     }
 
     /// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
@@ -229,14 +260,20 @@ mod tests {
         let unknown = Image::filled(size, 1, f32::NAN);
         assert_eq!(found(floats.into(), unknown.into(), 2), None, "no data");
         let flat = Image::filled(size, 1, 90_u8);
-        assert_eq!(found(pair.left.into(), flat.into(), 2), None, "nothing to see");
+        assert_eq!(found(pair.left.clone().into(), flat.clone().into(), 2), None, "nothing to see");
+        let white = Image::from_fn(size, |x, y| if y < size.height / 2 { 255 } else { pair.left.row(y)[x] });
+        for (left, least, most) in [(&pair.left, 0.0, 0.05), (&white, 0.4, 0.55), (&flat, 1.0, 1.0)] {
+            let sides = [left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
+            let bare = Patches::compare(&sides, pair.truth_left.view(), &Cpu::sequential()).unwrap().bare;
+            assert!((least..=most).contains(&bare.unwrap()), "{bare:?}");
+        }
         let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });
         let map = Image::filled(Size::new(16, 9), 1, 1.0);
         assert!(Patches::compare(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
         let small = [&small[0], &small[0]].map(Side::clone);
         assert_eq!(
             Patches::compare(&small, map.view(), &Cpu::sequential()).unwrap(),
-            Patches { rows: None, fit: None },
+            Patches { rows: None, fit: None, bare: None },
             "no room for a patch"
         );
     }
