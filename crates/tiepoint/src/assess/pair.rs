@@ -12,6 +12,8 @@
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
 //! - **Number and spread** of the inliers over the nine parts.
+//! - **Unmoved** pictures have features that agree wherever there are features. Captions, frames and logos, which lie on
+//!   pictures of different things, agree as well, but only where they are.
 //! - **Reach**: a map is continued into parts without inliers. The residuals that neighbours have in common grow there
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
@@ -85,6 +87,14 @@ const RIVAL: [f64; 2] = [0.6, 1.0];
 const DISPLACED: [f64; 2] = [0.25, 1.0];
 const SEVERAL: usize = 5;
 const ELSEWHERE: f64 = 16.0;
+/// The share of the places with features in which one agrees, where the map moves nothing; below. Darkening as of leuven from 1
+/// to 6 leaves 0.7.
+const UNMOVED: [f64; 2] = [0.7, 0.0];
+/// The farthest that a map moves a corner of a picture then, in pixels.
+const STILL: f64 = 4.0;
+/// The number of places along an axis, and the fewest features of one with features.
+const PLACES_ACROSS: usize = 16;
+const FEATURES: usize = 4;
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
 
@@ -169,6 +179,9 @@ pub struct PairEvidence {
     /// The most first matches that agree on the same map displaced, as where something repeats itself; none where the model
     /// is no map.
     pub rival: Option<usize>,
+    /// Of maps that move nothing: the share of the places with features, of 16 × 16, in which an inlier lies; of A and of B the
+    /// less.
+    pub unmoved: Option<f64>,
     /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
     /// few matches.
     pub common: Option<f64>,
@@ -244,6 +257,18 @@ impl PairEvidence {
             });
             most_alike(others, FAR * threshold)
         });
+        let is_still = |map: &Homography| {
+            let [w, h] = [size.width, size.height].map(|v| v as f64);
+            let off = |at: [f64; 2]| {
+                map.apply(at).map_or(f64::INFINITY, |to| length([0, 1].map(|c| to[c] - at[c])))
+            };
+            size == size_b && [[0.0, 0.0], [w, 0.0], [0.0, h], [w, h]].into_iter().all(|at| off(at) <= STILL)
+        };
+        let unmoved = map.filter(is_still).and_then(|_| {
+            let inliers = || tie.inliers.iter().map(|&i| &tie.matches[i]);
+            let of_a = agreeing_places(size, keypoints[0], inliers().map(|m| m.a))?;
+            Some(of_a.min(agreeing_places(size, keypoints[1], inliers().map(|m| m.b))?))
+        });
         let deviations = Deviations::new(deviations);
         for (i, (m, residual)) in within.into_iter().enumerate() {
             if residual > FAR * threshold && deviations.is_supported(i, threshold) {
@@ -274,6 +299,7 @@ impl PairEvidence {
             by_chance,
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
             rival,
+            unmoved,
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
             reach_px: common.zip(amplified).map(|(common, by)| common.rms_px * by),
@@ -318,6 +344,14 @@ impl PairEvidence {
             let share = contrary as f64 / inliers;
             let text = format!("{} of the inliers contradict the model's scale or turn", percent(share));
             reasons.push(Reason::share_above("scale and turn", share, CONTRARY, text, FEWER));
+        }
+        if let Some(share) = self.unmoved {
+            let text = format!(
+                "the pictures lie on each other unmoved, and features agree in {} of the places that have any",
+                percent(share)
+            );
+            let next = "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
+            reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, next));
         }
         reasons.push(Reason {
             measure: "inliers",
@@ -455,6 +489,20 @@ fn cell(size: Size, k: &Keypoint) -> usize {
     3 * third(k.y, size.height) + third(k.x, size.width)
 }
 
+/// The share of the places of a picture with features in which one of these agrees; `None` where no place has features.
+fn agreeing_places(size: Size, keypoints: &[Keypoint], agreeing: impl Iterator<Item = u32>) -> Option<f64> {
+    let part = |at: f32, length: usize| {
+        ((PLACES_ACROSS as f32 * at / length.max(1) as f32) as usize).min(PLACES_ACROSS - 1)
+    };
+    let mut places = [(0, false); PLACES_ACROSS * PLACES_ACROSS];
+    let place = |k: &Keypoint| PLACES_ACROSS * part(k.y, size.height) + part(k.x, size.width);
+    keypoints.iter().for_each(|k| places[place(k)].0 += 1);
+    agreeing.for_each(|i| places[place(&keypoints[i as usize])].1 = true);
+    let with_features = || places.iter().filter(|(features, _)| *features >= FEATURES);
+    let agree = with_features().filter(|(_, agrees)| *agrees).count();
+    Some(with_features().count()).filter(|n| *n > 0).map(|n| agree as f64 / n as f64)
+}
+
 /// The middle of the inliers in each part of a picture that supports the model, in the coordinates of [`reach`](super::reach).
 fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> Vec<[f64; 2]> {
     let mut sums = [(0_usize, [0.0; 2]); 9];
@@ -543,6 +591,16 @@ mod tests {
         let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
         assessed(&flat, &slope, ModelKind::Homography, &POOR);
         assessed(&flat, &relief, ModelKind::Fundamental, &GOOD);
+    }
+
+    #[test]
+    fn a_frame_on_pictures_of_two_things_is_doubtful() {
+        let frame = |[x, y]: [f64; 2]| !(40.0..440.0).contains(&x) || !(40.0..320.0).contains(&y);
+        let framed = |by: f64| picture(|p| if frame(p) { p } else { [p[0] + by, p[1]] });
+        let doubtful = assessed(&framed(0.0), &framed(3000.0), ModelKind::Homography, &NOT_GOOD);
+        assert_eq!(doubtful.reasons[0].measure, "unmoved", "{doubtful}");
+        let darker = picture_seen(|p| p, |_, grey| 0.4 * grey);
+        assessed(&framed(0.0), &darker, ModelKind::Homography, &GOOD);
     }
 
     /// First matches of what repeats itself agree on a map, and some on the same map displaced.
