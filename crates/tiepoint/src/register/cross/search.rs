@@ -219,15 +219,25 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
     let turn = [scale * cos, scale * sin];
     let cells: Vec<[i64; 2]> =
         ends.iter().map(|[a, b]| minus(*b, times(turn, *a)).map(|v| (v / cell).floor() as i64)).collect();
-    let mut counts: HashMap<[i64; 2], usize> = HashMap::new();
-    cells.iter().for_each(|at| *counts.entry(*at).or_default() += 1);
-    let around = |[x, y]: [i64; 2]| (-1..=1).flat_map(move |v| (-1..=1).map(move |u| [x + u, y + v]));
-    let votes = |i: usize| around(cells[i]).filter_map(|at| counts.get(&at)).sum::<usize>();
+    let [left, top] = [0, 1].map(|c| cells.iter().map(|at| at[c]).min().unwrap_or(0) - 1);
+    let [width, height] = [(0, left), (1, top)]
+        .map(|(c, first)| (cells.iter().map(|at| at[c]).max().unwrap_or(0) - first + 2) as usize);
+    let place = |[x, y]: [i64; 2]| (y - top) as usize * width + (x - left) as usize;
+    let mut counts = vec![0_u32; width * height];
+    cells.iter().for_each(|at| counts[place(*at)] += 1);
+    let votes = |i: usize| {
+        let middle = place(cells[i]);
+        let rows = [middle - width, middle, middle + width];
+        rows.map(|at| counts[at - 1..=at + 1].iter().sum::<u32>()).into_iter().sum::<u32>()
+    };
     let best = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max();
     let (score, together) = match best {
         Some((n, Reverse(i))) => {
             let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
-            (n as f64 / (ends.len() as f64).sqrt(), (0..cells.len()).filter(|k| near(&cells[*k])).collect())
+            (
+                f64::from(n) / (ends.len() as f64).sqrt(),
+                (0..cells.len()).filter(|k| near(&cells[*k])).collect(),
+            )
         }
         None => (0.0, vec![]),
     };
