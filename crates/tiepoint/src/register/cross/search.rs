@@ -64,6 +64,8 @@ const CELL: [f64; 2] = [0.04, 20.0];
 const FITTED: usize = 10;
 /// The most samples of two matches for a fit.
 const SAMPLES: usize = 2000;
+/// Samples that are judged together on one thread.
+const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
 /// How far a similarity may be from the combination that is fitted: the square of the ratio of the scales (e^½), and the
@@ -183,9 +185,17 @@ pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesi
     let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let voted = &*voted;
-    let found = cpu.try_map(voted.len().min(FITTED), |i| {
+    let fits = cpu.try_map(voted.len().min(FITTED), |i| {
         let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
-        Ok(Fit::new(&voted[i], near.copied().collect()).hypothesis(cpu))
+        Ok(Fit::new(&voted[i], near.copied().collect()))
+    })?;
+    let parts = |(i, fit): (usize, &Fit)| (0..fit.samples.len()).step_by(PART).map(move |start| (i, start));
+    let parts: Vec<(usize, usize)> = fits.iter().enumerate().flat_map(parts).collect();
+    let best = cpu.try_map(parts.len(), |n| Ok(fits[parts[n].0].best_from(parts[n].1, cpu)))?;
+    let found = cpu.try_map(fits.len(), |i| {
+        let of_fit = parts.iter().zip(&best).filter(|((of, _), _)| *of == i);
+        let best = of_fit.filter_map(|(_, best)| *best).max();
+        Ok(best.and_then(|(_, Reverse(sample))| fits[i].hypothesis(sample)))
     })?;
     let mut found: Vec<Hypothesis> = found.into_iter().flatten().collect();
     found.sort_by_key(|h| Reverse(h.cells));
@@ -320,14 +330,18 @@ impl Fit {
         (0..self.ends.len()).filter(|i| misses(*i) < self.square).collect()
     }
 
-    /// The first sample on which the most matches agree, fitted to these.
-    fn hypothesis(&self, cpu: &Cpu) -> Option<Hypothesis> {
-        let count = |[turn, shift]: Similarity| {
-            let [turn, shift] = [turn, shift].map(|of| of.map(|v| v as f32));
+    /// The first sample of a part on which the most matches agree, and how many do.
+    fn best_from(&self, start: usize, cpu: &Cpu) -> Option<(u32, Reverse<usize>)> {
+        let part = start..self.samples.len().min(start + PART);
+        let count = |i: usize| {
+            let [turn, shift] = self.samples[i].map(|of| of.map(|v| v as f32));
             dispatch!(cpu.level(), simd => agree(simd, &self.columns, turn, shift, self.square))
         };
-        let counts = self.samples.iter().enumerate().map(|(i, sample)| (count(*sample), Reverse(i)));
-        let (_, Reverse(sample)) = counts.max()?;
+        part.map(|i| (count(i), Reverse(i))).max()
+    }
+
+    /// A sample, fitted to the matches on which it agrees.
+    fn hypothesis(&self, sample: usize) -> Option<Hypothesis> {
         let mut best = self.agreeing(self.samples[sample]);
         let mut fit = None;
         for _ in 0..3 {
