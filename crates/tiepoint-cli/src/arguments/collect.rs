@@ -211,6 +211,12 @@ impl OptionArguments {
     /// The options, checked.
     pub(crate) fn options(&self) -> Outcome<CollectionOptions> {
         let mut options = self.recorded.options();
+        let of_watermarks = ["watermark_border", "watermark_ratio"];
+        if !options.two_view.detect_watermark && of_watermarks.iter().any(|field| self.recorded.has(field)) {
+            return Err(Failure::usage(
+                "--watermark-border, --watermark-ratio: go without --no-detect-watermark, which looks for none",
+            ));
+        }
         options.features.masks = absolute(options.features.masks.as_ref())?;
         options.features.given = absolute(options.features.given.as_ref())?;
         let (choice, list) = self.choice()?;

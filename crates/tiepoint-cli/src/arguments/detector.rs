@@ -139,9 +139,9 @@ impl FromArgMatches for DetectorFlags {
 }
 
 impl DetectorArguments {
-    /// Whether any option of the search for features is given.
+    /// Whether any option of the detector is given.
     pub(crate) fn is_any(&self) -> bool {
-        self.detector != DetectorKind::default() || self.mask.is_some() || !self.options.given.is_empty()
+        self.detector != DetectorKind::default() || !self.options.given.is_empty()
     }
 
     /// The detector with its options, checked.

@@ -44,6 +44,9 @@ impl MatchArguments {
                  --format",
             ));
         }
+        if self.output_model.is_some() && self.pair.matching.model.0.is_none() {
+            return Err(Failure::usage("--output-model: with --model none there is no model to write"));
+        }
         self.draw.as_deref().map_or(Ok(()), check_image)
     }
 

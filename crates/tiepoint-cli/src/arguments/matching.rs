@@ -84,15 +84,20 @@ pub(crate) struct SensorArguments {
 }
 
 impl MatchingArguments {
-    /// Fails if matches are given and so is an option of a search.
+    /// Fails if matches are given and so is an option of a search, or structure is matched and so is an option of features.
     pub(crate) fn check_search(&self, detector: &DetectorArguments) -> Outcome {
-        let searches = self.views != Views::Auto
+        let features =
+            self.views != Views::Auto || self.no_rematch || self.matches.is_any() || detector.is_any();
+        let searches = features
             || self.sensors.modality != Modality::default()
             || self.sensors.scale_range != TieOptions::default().scale_range
-            || self.no_rematch
-            || self.mask_b.is_some()
-            || self.matches.is_any()
-            || detector.is_any();
+            || detector.mask.is_some()
+            || self.mask_b.is_some();
+        if features && self.sensors.modality == Modality::Cross {
+            return Err(Failure::usage(
+                "--modality cross: no features are matched; leave out --detector, --ratio, --views and other options of features",
+            ));
+        }
         match &self.given {
             Some(file) if searches => Err(Failure::usage(format!(
                 "--matches {}: nothing is searched; leave out --detector, --mask, --ratio, --views and other options of a search",

@@ -10,6 +10,7 @@ use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::Interpolation;
+use tiepoint::image::{self, OutputFormat};
 
 /// The extent of the results of a registration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -42,7 +43,7 @@ pub(crate) struct RegisterArguments {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) canvas: Extent,
     /// How the overlay shows both
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, requires = "overlay", value_enum, default_value_t)]
     pub(crate) blend: Blend,
     /// A picture of both images and their matches
     #[arg(long, value_name = "PNG")]
@@ -67,7 +68,13 @@ impl RegisterArguments {
         }
         let pictures = [&self.output, &self.overlay, &self.draw];
         let files = self.pair.files([&self.reference, &self.moving])?;
-        files.writes(pictures.iter().copied().flatten()).writes(&self.output_model).check()?;
+        let files = files.writes(pictures.iter().copied().flatten()).writes(&self.output_model);
+        // The place of REFERENCE goes into a world file beside a picture that cannot hold it.
+        let worlds = [&self.reference, &self.moving].into_iter().filter_map(image::world_file);
+        let beside =
+            |path: &&PathBuf| OutputFormat::of(path).is_ok_and(|format| format != OutputFormat::Tiff);
+        let world = self.output.as_ref().filter(beside).and_then(image::new_world_file);
+        files.reads(worlds).writes(world).check()?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

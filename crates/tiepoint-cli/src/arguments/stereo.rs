@@ -48,6 +48,7 @@ pub(crate) struct StereoArguments {
     #[arg(
         long,
         value_name = "RANGE",
+        requires = "preview",
         default_value = "auto",
         value_parser = range,
         allow_hyphen_values = true

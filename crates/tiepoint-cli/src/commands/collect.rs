@@ -312,7 +312,14 @@ fn check_output(output: &OutputArguments) -> Outcome<Files> {
 fn results(output: &OutputArguments) -> Outcome<Files> {
     // The folder of other programs' files may be there already.
     let is_folder = output.format()?.is_some_and(|format| format != MatchFormat::Asp);
-    let file = Some(output.output()?).filter(|_| !is_folder);
+    let path = output.output()?;
+    if is_folder && path.is_file() {
+        return Err(Failure::usage(format!(
+            "{}: is a file; name a folder for this --format",
+            path.display()
+        )));
+    }
+    let file = Some(path).filter(|_| !is_folder);
     let more = output.pair_list.iter().chain(&output.report.report);
     Ok(Files::default().writes(file).writes(more))
 }

@@ -19,6 +19,14 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
+    let turned = pair.pictures.iter().zip(paths).filter(|(picture, _)| stored && picture.stored);
+    for (_, path) in turned {
+        context.note(&format!(
+            "{}: matches and model are of the pixels as they are stored, as COLMAP, QGIS and GDAL want them; its orientation \
+             would turn it",
+            path.display()
+        ));
+    }
     let [a, b] = paths.map(|path| path.display().to_string());
     let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context)]);
     clock.time(Part::Write, || -> Outcome {

@@ -16,7 +16,7 @@ use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCa
 use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known, Mask};
+use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint::options::Named;
@@ -169,10 +169,12 @@ impl RectifiedPair {
             let view = self.views()[side];
             let picture = found.pictures[if self.exchanged { 1 - side } else { side }].file();
             let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
-            Ok(picture.resampled(view.size, |image, fill| {
+            let mut warped = picture.resampled(view.size, |image, fill| {
                 let warped = view.warp_with(image, &options.with_fill(fill), processor)?;
                 Ok((warped.into_host()?, view.coverage_with(image, processor)?.into_host()?))
-            })?)
+            })?;
+            warped.shown = warped.valid()?;
+            Ok(warped)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -290,7 +292,7 @@ fn write(
             write_picture(path, &warped.image, &known, context)?;
         }
         if let Some(path) = masks[i] {
-            image::write_known(path, &shown(warped)?, &arguments.tiff.known())?;
+            write_picture(path, &valid(warped).into(), &arguments.tiff.known(), context)?;
         }
     }
     if let Some(path) = &arguments.output_calibration {
@@ -313,17 +315,12 @@ fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
         let (path, n) = (path.display(), warped.image.channels());
         return Err(Failure::work(format!("{path}: --alpha: for grey and colour, not for {n} bands")));
     }
-    Ok(Some(image::with_alpha(&warped.image, &shown(warped)?)?.into()))
+    Ok(Some(image::with_alpha(&warped.image, &valid(warped))?.into()))
 }
 
 /// 255 where a rectified picture holds data, else 0.
-fn shown(warped: &FileImage) -> Outcome<Image<u8>> {
-    let (image, size) = (warped.seen()?, warped.image.size());
-    let shown = Mask::of_data(image.view(), None).and(Mask::of_finite(image.view()))?;
-    Ok(shown
-        .and(Mask::from(warped.shown.clone()))?
-        .into_image()
-        .unwrap_or_else(|| Image::filled(size, 1, 255)))
+fn valid(warped: &FileImage) -> Image<u8> {
+    warped.shown.clone().unwrap_or_else(|| Image::filled(warped.image.size(), 1, 255))
 }
 
 fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {

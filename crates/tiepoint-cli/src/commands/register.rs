@@ -125,15 +125,17 @@ impl Laid {
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
         let moving = pair.pictures[0].file();
         let moving = moving.ok_or_else(|| Failure::work("the moving image was not kept"))?;
-        let (reference, has_holes) = (pair.pictures[1].seen(), moving.shown.is_some());
+        let (reference, has_holes) = (pair.pictures[1].seen(), moving.valid()?.is_some());
         let (size, processor) = (reference.size(), &context.processor);
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let laid = |canvas: Size, model: &Model| {
-            moving.resampled(canvas, |image, fill| {
+            let mut file = moving.resampled(canvas, |image, fill| {
                 let warped = warp_onto(image, canvas, model, &options.with_fill(fill), processor)?;
                 let Warped { image, covered } = warped.into_host()?;
                 Ok((image, covered))
-            })
+            })?;
+            file.shown = file.valid()?;
+            Ok::<_, tiepoint::Error>(file)
         };
         if arguments.canvas == Extent::Reference {
             return Ok(Self { file: laid(size, &model)?, has_holes, at: [0.0; 2], reference: None, size });
@@ -188,15 +190,12 @@ impl Laid {
             ..known
         };
         write_picture(path, &self.file.image, &known, context)?;
-        if !holds && image::read_georeference(path)?.is_some() {
-            context.note(&format!(
-                "{shown}: the world file beside it was there before and does not belong to it; remove it"
-            ));
-        }
-        if place.is_none()
+        // A world file names no coordinate system, which GDAL keeps elsewhere.
+        if place.as_ref().is_none_or(|place| !place.has_system())
             && let Some(reason) = image::place_not_read(reference)
         {
-            context.note(&format!("{shown} has no place on the map: {named} {reason}"));
+            let missing = if place.is_some() { "coordinate system" } else { "place on the map" };
+            context.note(&format!("{shown} has no {missing}: {named} {reason}"));
         }
         Ok(())
     }

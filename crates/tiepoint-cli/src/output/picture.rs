@@ -19,5 +19,19 @@ pub(crate) fn write_picture(
             "{shown}: {cut} of {all} values lie outside 0 to 1 and are cut to it; .tif, .pfm, .exr and .npy keep them"
         ));
     }
-    Ok(image::write_known(path, picture, &Known { cpu: Some(&context.processor.cpu), ..*known })?)
+    image::write_known(path, picture, &Known { cpu: Some(&context.processor.cpu), ..*known })?;
+    if known.place.is_none() {
+        note_world_file(path, context);
+    }
+    Ok(())
+}
+
+/// Prints a note if a world file is beside a picture that was written without a place on the map.
+pub(crate) fn note_world_file(path: &Path, context: &Context) {
+    if let Some(world) = image::world_file(path) {
+        let (path, world) = (path.display(), world.display());
+        context.note(&format!(
+            "{path}: the world file {world} was there before and does not belong to it; remove it, or name another file"
+        ));
+    }
 }

@@ -111,6 +111,18 @@ impl Folder {
         image::write(self.at(name), &image.into()).unwrap();
     }
 
+    /// Gives a JPEG this EXIF orientation.
+    fn orient(&self, name: &str, orientation: u8) {
+        // An APP1 segment with the orientation alone, after the start of the image.
+        let mut exif =
+            b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x00\0\0\0\0\0\0\0"
+                .to_vec();
+        exif[28] = orientation;
+        let mut bytes = self.read(name);
+        bytes.splice(2..2, exif);
+        self.put(name, bytes);
+    }
+
     fn texture(&self, name: &str, size: Size, seed: u64) {
         let image: Image<u8> = Texture::new(seed).image(size, &Cpu::sequential());
         self.write(name, image);

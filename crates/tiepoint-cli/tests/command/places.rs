@@ -15,6 +15,7 @@ fn matches_of_pictures_of_another_size_are_refused() {
     let folder = Folder::new("other-sizes");
     parts(&folder);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    folder.put("other.png", folder.read("a.png"));
     let half = |name: &str| {
         let image = folder.bytes(name);
         folder.write(name, Image::from_fn(Size::new(160, 120), |x, y| image.row(2 * y)[2 * x]));
@@ -24,6 +25,10 @@ fn matches_of_pictures_of_another_size_are_refused() {
     }
     folder.works("match a.png b.png --matches m.npz");
     folder.works("register b.png a.png --matches m.vrt -o o.png");
+    // Its points are of a.png, on the map of b.png.
+    let json = folder.works("register a.png b.png --matches m.vrt --json");
+    assert!((matrix(&json).matrix()[0][2] - 100.0).abs() < 0.5, "{json}");
+    folder.refuses("register b.png other.png --matches m.vrt", 1, &["control points of a.png"]);
     half("a.png");
     for line in [
         "match a.png b.png --matches m.json",
@@ -78,6 +83,63 @@ fn a_result_has_the_place_of_its_pixels() {
     );
     let told = folder.notes("register b.png a.png -o n.tif");
     assert!(told.contains("aux.xml") && told.contains("gdal_translate"), "{told}");
+    folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    let told = folder.notes("register b.png a.png -o n.tif");
+    assert!(told.contains("n.tif has no coordinate system: b.png has its place in an .aux.xml"), "{told}");
+}
+
+#[test]
+fn a_world_file_of_another_picture_stays_and_is_told_of() {
+    let folder = Folder::new("world-files");
+    parts(&folder);
+    let world = "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n";
+    // b.jpg has the world file of b.jpeg.
+    folder.write("b.jpeg", folder.image("b.png"));
+    ["b.jgw", "o.tfw"].iter().for_each(|name| folder.put(name, world));
+    folder.refuses("register b.jpeg a.png -o b.jpg", 2, &["would replace the input b.jgw"]);
+    assert!(!folder.has("b.jpg") && folder.text("b.jgw") == world);
+    let told = folder.notes("register b.jpeg a.png -o o.tif");
+    assert!(!told.contains("o.tfw"), "its own place comes first: {told}");
+    for line in [
+        "register b.png a.png -o o.tif",
+        "filter gauss a.png o.tif",
+        "stereo a.png b.png --disparities 8 -o o.tif",
+    ] {
+        let told = folder.notes(line);
+        assert!(told.contains("the world file o.tfw was there before"), "{line}: {told}");
+    }
+}
+
+#[test]
+fn what_holds_no_data_covers_nothing() {
+    let folder = Folder::new("no-data");
+    parts(&folder);
+    let (image, edge) = (folder.bytes("a.png"), 220);
+    let value = |x: usize, y: usize| f32::from(image.row(y)[x]) / 255.0;
+    folder.write("nan.tif", Image::from_fn(SIZE, |x, y| if x < edge { value(x, y) } else { f32::NAN }));
+    let shown = Image::from_fn(SIZE, |x, _| if x < edge { 255 } else { 0 });
+    folder.write("clear.png", image::with_alpha(&image, &shown).unwrap());
+    for moving in ["nan.tif", "clear.png"] {
+        let json =
+            folder.works(format!("register b.png {moving} --model translation -o {moving}.png --json"));
+        let covered = number(&json, "covered");
+        assert!((covered - 120.0 / 320.0).abs() < 0.01, "{moving}: {json}");
+    }
+    let mask = image::read_file(folder.at("nan.tif.png"), &ReadOptions::default()).unwrap().shown.unwrap();
+    let share = mask.data().iter().filter(|v| **v != 0).count() as f64 / SIZE.area() as f64;
+    assert!((share - 120.0 / 320.0).abs() < 0.01, "its mask is that of the data: {share}");
+}
+
+#[test]
+fn matches_of_stored_pixels_are_told_of() {
+    let folder = Folder::new("stored");
+    parts(&folder);
+    folder.write("a.jpg", folder.image("a.png"));
+    folder.orient("a.jpg", 3);
+    for (output, is_told) in [("m.csv", false), ("m.txt", true), ("m.points", true)] {
+        let told = folder.notes(format!("match a.jpg b.png -o {output}"));
+        assert_eq!(told.contains("a.jpg: matches and model are of the pixels as they are stored"), is_told);
+    }
 }
 
 #[test]

@@ -195,6 +195,16 @@ fn rectified_pictures_carry_masks_of_valid_pixels() {
     let (picture, mask) = (folder.floats("ol.tif"), folder.bytes("vl.png"));
     let agree = picture.data().iter().zip(mask.data()).all(|(v, m)| v.is_nan() == (*m == 0));
     assert!(agree, "NaN where nothing is shown");
+    // A picture that cannot hold NaN has the same mask.
+    let mut holes = folder.floats("fl.tif");
+    (100..140).for_each(|y| holes.row_mut(y)[100..160].fill(f32::NAN));
+    folder.write("fl.tif", holes);
+    folder.put("vl.pgw", "1\n0\n0\n-1\n0\n0\n");
+    let told =
+        folder.notes("rectify fl.tif fr.tif --output-left ol.png --output-right or.png --valid-left vl.png");
+    assert!(told.contains("the world file vl.pgw was there before"), "{told}");
+    let read = image::read_file(folder.at("ol.png"), &ReadOptions::default()).unwrap();
+    assert_eq!(read.shown.unwrap(), folder.bytes("vl.png"));
 }
 
 #[test]

@@ -503,7 +503,7 @@ fn wrong_usage() {
         "--speckle-difference -1",
         "--memory much",
         "--memory 0",
-        "--preview-range 5:2",
+        "--preview p.png --preview-range 5:2",
         "--preview x.pfmm",
         "--output-right d.pfm",
         "--confidence /nonexistent/c.tif",

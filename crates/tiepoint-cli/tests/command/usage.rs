@@ -65,6 +65,12 @@ fn wrong_usage_is_an_error_with_code_2() {
     for (line, message) in [
         ("detect a.png --contrast -1", "--contrast is -1: expected"),
         ("match a.png a.png --inlier-distance -1", "--inlier-distance is -1: expected"),
+        ("match a.png a.png --model none --output-model m.txt", "there is no model to write"),
+        ("match a.png a.png --modality cross --ratio 0.5", "no features are matched"),
+        ("register a.png a.png --modality cross --detector surf", "no features are matched"),
+        ("register a.png a.png -o r.png --blend anaglyph", "--overlay"),
+        ("stereo a.png a.png -o d.pfm --preview-range 1:2", "--preview "),
+        ("collect . -o a.db --no-detect-watermark --watermark-border 0.2", "--watermark-border"),
         ("stereo a.png a.png --p1 30 --p2 20", "--p1, --p2-least, --p2 are 30, 20, 20: expected"),
     ] {
         folder.refuses(line, 2, &[message]);

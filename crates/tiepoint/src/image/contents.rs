@@ -123,10 +123,7 @@ impl FileImage {
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) when there is not enough memory.
     pub fn seen(&self) -> Result<AnyCow<'_>> {
-        let seen = match self.layout.is_usual() {
-            true => AnyCow::Borrowed(self.image.view()),
-            false => AnyCow::Owned(by_pixel!(self.image.view(), view => extracted(view, self.layout).into())),
-        };
+        let seen = self.channels();
         let Some(shown) = &self.shown else { return Ok(seen) };
         match seen.view() {
             super::AnyView::F32(_) => {
@@ -136,6 +133,24 @@ impl FileImage {
             }
             view => Ok(AnyCow::Owned(with_alpha(view, shown)?)),
         }
+    }
+
+    /// The colour and alpha channels.
+    fn channels(&self) -> AnyCow<'_> {
+        match self.layout.is_usual() {
+            true => AnyCow::Borrowed(self.image.view()),
+            false => AnyCow::Owned(by_pixel!(self.image.view(), view => extracted(view, self.layout).into())),
+        }
+    }
+
+    /// 0 where a pixel is hidden, transparent or not finite; `None` where none is.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`](crate::Error::Mismatch) where `shown` has another size.
+    pub fn valid(&self) -> Result<Option<Image<u8>>> {
+        let seen = self.channels();
+        let valid = Mask::of_data(seen.view(), None).and(Mask::of_finite(seen.view()))?;
+        Ok(valid.and(self.shown.clone())?.into_image())
     }
 
     /// The colour and alpha channels, in which no-data values stay as they are, and a mask that is 0 where a pixel

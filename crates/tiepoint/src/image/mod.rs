@@ -65,6 +65,7 @@ pub(crate) use view::check_mask;
 pub use view::{AnyCow, ImageView, ImageViewMut};
 #[cfg(any(fuzzing, test))]
 pub(crate) use world_file::parse as parse_world_file;
+pub use world_file::{new_world_file, world_file};
 pub(crate) use write::write_values;
 pub use write::{Compression, Known, OutputFormat, write, write_known};
 

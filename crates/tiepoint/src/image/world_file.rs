@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 
 /// The world file beside the picture at `path`: its extension is the first and the last letter of the picture's and a w,
 /// the picture's and a w, or wld, in small letters or capitals.
-fn world_file(path: &Path) -> Option<PathBuf> {
-    let usual = usual_name(path)?;
+pub fn world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = path.as_ref();
+    let usual = new_world_file(path)?;
     let longer = format!("{}w", path.extension()?.to_str()?.to_lowercase());
     let names = [usual.extension()?.to_str()?, &longer, "wld"];
     let cases = names.iter().flat_map(|name| [name.to_string(), name.to_uppercase()]);
     cases.map(|name| path.with_extension(name)).find(|path| path.is_file())
 }
 
-/// The first of these names.
-fn usual_name(path: &Path) -> Option<PathBuf> {
+/// The first of these names, by which [`write_known`](super::write_known) writes.
+pub fn new_world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = path.as_ref();
     let extension = path.extension()?.to_str()?.to_lowercase();
     let letters = [extension.chars().next()?, extension.chars().last()?, 'w'];
     Some(path.with_extension(letters.iter().collect::<String>()))
@@ -36,7 +38,7 @@ pub(super) fn beside(path: &Path) -> Result<Option<Georeference>> {
 
 /// The world file for the picture at `path`, and its text.
 pub(super) fn of(path: &Path, place: &Georeference) -> Result<(PathBuf, String)> {
-    let known = place.transform().zip(usual_name(path));
+    let known = place.transform().zip(new_world_file(path));
     let ([a, b, c, d, e, f], world) = known.ok_or_else(|| {
         Error::format(path, "no world file can hold this place on the map; use .tif or .tiff")
     })?;

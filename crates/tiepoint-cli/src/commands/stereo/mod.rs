@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
 use crate::input::Reader;
-use crate::output::{self, Clock, Part, Spent};
+use crate::output::{self, Clock, Part, Spent, note_world_file};
 use pairs::PairFiles;
 use ready::{MARGIN, Ready};
 use serde_json::{Value, json};
@@ -340,6 +340,8 @@ impl PairJob<'_> {
             };
             image::write(path, &disparity(&found.disparity, range)?.into_image())?;
         }
+        let maps = [&self.output, &self.right, &self.confidence, &self.preview, &self.depth];
+        maps.into_iter().flatten().for_each(|path| note_world_file(path, work.context));
         let Some(calibration) = &ready.calibration else { return Ok((None, None)) };
         let mut warning = None;
         let disparity = found.disparity.view();

@@ -263,6 +263,7 @@ fn verified_pairs_are_written_for_other_programs() {
     let export = "collect export --work few.db.work --format qgis --output";
     folder.refuses(format!("{export} mine"), 1, &["a__c.points is there", "not written by this command"]);
     assert_eq!(folder.text("mine/a__c.points"), "edited by hand");
+    folder.refuses(format!("{export} mine/a__c.points"), 2, &["is a file; name a folder"]);
     folder.works(format!("{export} points"));
     folder.works(
         "collect images/a.png images/c.png --work two.work --device cpu --format qgis --output points",
@@ -314,14 +315,7 @@ fn features_of_pictures_that_are_not_stored_upright_are_told_of() {
     let photograph = view(Size::new(240, 180), 4, 0.05, 1.0, [0.0; 2], [0.0; 2]);
     for (name, orientation) in [("a.jpg", 3_u8), ("b.jpg", 6)] {
         folder.write(&format!("images/{name}"), photograph.clone());
-        // An APP1 segment with the orientation alone, after the start of the image.
-        let mut exif =
-            b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x00\0\0\0\0\0\0\0"
-                .to_vec();
-        exif[28] = orientation;
-        let mut bytes = folder.read(&format!("images/{name}"));
-        bytes.splice(2..2, exif);
-        folder.put(&format!("images/{name}"), bytes);
+        folder.orient(&format!("images/{name}"), orientation);
         folder.make("given");
         folder.works(format!("detect images/{name} --output given/{name}.csv --device cpu"));
     }

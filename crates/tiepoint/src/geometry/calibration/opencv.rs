@@ -291,7 +291,12 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         return Ok(RectifiedCalibration::affine(size, range));
     }
     let ((focal, left, _), (focal1, right, line)) = (camera("cam0")?, camera("cam1")?);
-    if focal != focal1 || focal[0] != focal[1] || left[1] != right[1] {
+    if focal[0] != focal[1] {
+        let [fx, fy] = focal;
+        return Err(document
+            .wrong(format!("cam0 has the focal lengths {fx} and {fy}: expected the same across and down")));
+    }
+    if focal != focal1 || left[1] != right[1] {
         return Err(document
             .wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair")));
     }

@@ -260,6 +260,7 @@ fn middlebury() {
         ("0 0 1]\ncam1", "0 1]\ncam1", "line 1"),
         ("0 0 1]\ncam1", "0 0 1\ncam1", "no end ]"),
         ("cam1=[3997.684", "cam1=[3990", "differ"),
+        ("0 3997.684 1011.728", "0 3990 1011.728", "cam0 has the focal lengths 3997.684 and 3990"),
         ("width=2964", "width=2964\nwidth=2964", "line 6"),
         ("width=2964", "width", "key=value"),
         ("vmin=31", "vmin=300", "ascending"),

@@ -107,6 +107,11 @@ impl Georeference {
         Some(field.values.iter().map(|bits| f64::from_bits(*bits)).collect())
     }
 
+    /// Whether the file names a coordinate system.
+    pub fn has_system(&self) -> bool {
+        SYSTEMS.iter().any(|&system| self.key(system).is_some())
+    }
+
     /// From pixels to the map, as GDAL and `affine` have it: x = a · column + b · row + c, y = d · column + e · row + f,
     /// where (0, 0) is the outer corner of the first pixel. `None` where the file has several tie points or none, or a
     /// transform that cannot be inverted.

@@ -90,7 +90,7 @@ pub fn parse_matches(text: &str, path: impl AsRef<Path>, images: &MatchSides<'_>
     let path = path.as_ref();
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
     let fault = |reason| Error::format(path, reason);
-    let mut read = of_text(text, &images.transforms).map_err(fault)?;
+    let mut read = of_text(text, &images.transforms, names.as_ref()).map_err(fault)?;
     if read.format == MatchFormat::MicMac {
         read.names = micmac_names(path);
     }
@@ -169,12 +169,12 @@ const ON_A_MAP: &str = "its places are on a map, and no pixels of a picture: `ma
                         if the picture that stays is a GeoTIFF or has a world file";
 
 /// The same of the text of a file.
-fn of_text(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
+fn of_text(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     if text.trim_start().starts_with('{') {
         return json(text);
     }
     if text.trim_start().starts_with('<') {
-        return vrt(text, maps);
+        return vrt(text, maps, names);
     }
     let lines = || (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let Some((_, first)) = lines().find(|(_, line)| !line.starts_with('#')) else {
@@ -271,12 +271,23 @@ fn control_point(a: [f64; 2], b: [f64; 2], enabled: f64, index: u32, of: &str) -
 /// The most elements of a virtual raster; one for each control point, and some more.
 const MAX_NODES: u32 = 1 << 20;
 
-/// The ground control points of a virtual raster of GDAL: pixels of the file, from the corner of the first, and places on
-/// the map.
-fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
+/// The ground control points of a virtual raster of GDAL: pixels of its source, from the corner of the first, and places on
+/// the map of the other image.
+fn vrt(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|e| format!("holds no control points of a virtual raster of GDAL: {e}"))?;
+    let named = document.descendants().filter(|node| node.has_tag_name("SourceFilename"));
+    let sources: Vec<String> =
+        named.filter_map(|node| Some(of_path(Path::new(node.text()?.trim())))).collect();
+    let exchanged = match (names, sources.first()) {
+        (Some([a, b]), Some(first)) if !sources.contains(a) => {
+            let wrong = || format!("holds control points of {first}: expected those of {a} or {b}");
+            sources.contains(b).then_some(true).ok_or_else(wrong)?
+        }
+        _ => false,
+    };
+    let map = maps[usize::from(!exchanged)];
     let points = document.descendants().filter(|node| node.has_tag_name("GCP"));
     let row = |(index, node): (u32, Node<'_, '_>)| {
         let number = |name: &str| {
@@ -285,7 +296,7 @@ fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
             value.filter(|value: &f64| value.is_finite()).ok_or_else(expected)
         };
         let a = [number("Pixel")? - 0.5, number("Line")? - 0.5];
-        control_point(a, pixel(maps[1], [number("X")?, number("Y")?])?, 1.0, index, "GCP")
+        control_point(a, pixel(map, [number("X")?, number("Y")?])?, 1.0, index, "GCP")
     };
     let rows: Vec<MatchRow> = (0..).zip(points).map(row).collect::<Parsed<_>>()?;
     if rows.is_empty() {
@@ -293,7 +304,12 @@ fn vrt(text: &str, maps: &Maps) -> Parsed<ReadMatches> {
     }
     let side = |name: &str| document.root_element().attribute(name).and_then(|text| text.trim().parse().ok());
     let size = side("rasterXSize").zip(side("rasterYSize")).map(|(width, height)| Size::new(width, height));
-    Ok(ReadMatches { format: MatchFormat::Vrt, names: None, in_order: true, sizes: [size, None], rows })
+    let mut read =
+        ReadMatches { format: MatchFormat::Vrt, names: None, in_order: true, sizes: [size, None], rows };
+    if exchanged {
+        read.exchange();
+    }
+    Ok(read)
 }
 
 fn csv(line: &str, _: u32, _: &Maps) -> Parsed<MatchRow> {
@@ -396,13 +412,13 @@ mod tests {
     #[test]
     fn files_of_others_are_read_and_what_is_none_is_refused() {
         let nowhere = &[None; 2];
-        let first = |text: &str| of_text(text, nowhere).unwrap().rows[0];
+        let first = |text: &str| of_text(text, nowhere, None).unwrap().rows[0];
         let row = first("# of another program\n1e2 5 7.25 8\n");
         assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
         let row = first("#CRS: \nmapX,mapY,pixelX,pixelY,enable\n0.5,-0.5,3.5,-2.5,0\n");
         assert_eq!((row.a_xy, row.b_xy, row.inlier), ([3.0, 2.0], [0.0, 0.0], false));
         for empty in ["", "\n \n", "# nothing\n"] {
-            assert_eq!(of_text(empty, nowhere).unwrap(), ReadMatches::default());
+            assert_eq!(of_text(empty, nowhere, None).unwrap(), ReadMatches::default());
         }
         for (text, why) in [
             ("1 2 3\n", "holds no places"),
@@ -429,7 +445,7 @@ mod tests {
             ("<!DOCTYPE a><VRTDataset/>", "DTD"),
             ("<", "virtual raster of GDAL: "),
         ] {
-            let refused = of_text(text, nowhere).unwrap_err();
+            let refused = of_text(text, nowhere, None).unwrap_err();
             assert!(refused.contains(why), "{text:?}: {refused}");
         }
     }
@@ -448,14 +464,25 @@ mod tests {
                 "#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n{x},{y},{},{},1\n",
                 source.0, source.1
             );
-            let read = of_text(&text, &maps).unwrap();
+            let read = of_text(&text, &maps, None).unwrap();
             assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
         }
         let text = format!(
             "<VRTDataset><GCPList><GCP Pixel=\"3.5\" Line=\"4.5\" X=\"{x}\" Y=\"{y}\"/></GCPList></VRTDataset>"
         );
-        let read = of_text(&text, &[None, Some(turned)]).unwrap();
+        let read = of_text(&text, &[None, Some(turned)], None).unwrap();
         assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
+        // The points are of the source, which may be the second image.
+        let named = text.replace("<GCPList>", "<SourceFilename>x/a.tif</SourceFilename><GCPList>");
+        let of = |a: &str, b: &str, maps| of_text(&named, &maps, Some(&[a.to_owned(), b.to_owned()]));
+        let [given, other] = [
+            of("a.tif", "b.tif", [None, Some(turned)]).unwrap(),
+            of("b.tif", "a.tif", [Some(turned), None]).unwrap(),
+        ];
+        assert_eq!((given.rows[0].a_xy, given.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
+        assert_eq!((other.rows[0].a_xy, other.rows[0].b_xy), ([7.25, 8.0], [3.0, 4.0]));
+        let refused = of("c.tif", "b.tif", [None, Some(turned)]).unwrap_err();
+        assert!(refused.contains("of a.tif: expected those of c.tif or b.tif"), "{refused}");
     }
 
     /// Files that say which image is which are read in the order of the images that are asked for.
