@@ -5,7 +5,7 @@
 use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tiepoint::assess::CollectionEvidence;
+use tiepoint::assess::{CollectionEvidence, PairCounts};
 use tiepoint::by_pixel;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
@@ -59,7 +59,12 @@ impl CollectionPage {
         let tried = tried(&results, &unread);
         let pairs = placed(pairs, &shown);
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
-        let ends: Vec<[usize; 2]> = pairs.iter().map(|pair| [pair.a, pair.b]).collect();
+        let counts = |pair: &CollectionPair<'_>| PairCounts {
+            ends: [pair.a, pair.b],
+            matches: pair.matches as usize,
+            inliers: pair.inliers as usize,
+        };
+        let counts: Vec<_> = pairs.iter().map(counts).collect();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
         let view = CollectionView {
@@ -73,7 +78,7 @@ impl CollectionPage {
             caption: String::new(),
         };
         let mut section = Section::new("Pairs")
-            .assessed(Some(CollectionEvidence::of(count, &ends).assess()))
+            .assessed(Some(CollectionEvidence::of(count, &counts).assess()))
             .tile("photographs", counted(count))
             .tile("verified pairs", counted(verified))
             .tile("inliers", counted(inliers as usize))

@@ -164,17 +164,17 @@ pub fn export_beside<E: From<Error>>(
     })?;
     let (database, mut exported) = inserted?;
     let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
-    let mut ends = vec![];
+    let mut counts = vec![];
     for block in 0..results.blocks() {
         cpu.advance(1);
         for pair in results.pairs_of(block)? {
             cpu.check()?;
             exported.pairs += 1;
-            ends.push([pair.a, pair.b]);
+            counts.push(pair.counts());
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
         }
     }
-    exported.evidence = CollectionEvidence::of(collection.photographs().len(), &ends);
+    exported.evidence = CollectionEvidence::of(collection.photographs().len(), &counts);
     drop(tables);
     database.execute_batch("COMMIT").map_err(fault)?;
     database.close().map_err(|(_, e)| fault(e))?;

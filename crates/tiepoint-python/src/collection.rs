@@ -251,12 +251,12 @@ impl Collection {
     fn assess<'py>(&self, py: Python<'py>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Assessed<'py>> {
         let found = run_on(py, device, |p| {
             let results = self.collection.results(&p.cpu)?;
-            let mut ends = vec![];
+            let mut counts = vec![];
             for block in 0..results.blocks() {
                 p.cpu.check()?;
-                ends.extend(results.pairs_of(block)?.iter().map(|pair| [pair.a, pair.b]));
+                counts.extend(results.pairs_of(block)?.iter().map(VerifiedPair::counts));
             }
-            Ok(CollectionEvidence::of(self.collection.photographs().len(), &ends))
+            Ok(CollectionEvidence::of(self.collection.photographs().len(), &counts))
         })?;
         assessed(py, Some(&found.assess()))
     }

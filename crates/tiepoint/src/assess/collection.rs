@@ -1,7 +1,8 @@
 //! Whether the verified pairs of a collection connect its photographs.
 //!
 //! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
-//! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model.
+//! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model. Pairs in which
+//! hardly a match agrees are likely verified by chance, as pages of text in one font are.
 
 use super::{Assessment, Reason, Verdict};
 use crate::error::counted;
@@ -14,6 +15,23 @@ const ALONE: [f64; 2] = [0.02, 0.3];
 /// The number of pairs that alone join two groups.
 const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
 
+/// The share of the matches of a verified pair that agree, below which it is weak: pages of different text in one font have 3 to
+/// 6 %, photographs of one scene 50 % or more.
+const WEAK: f64 = 0.1;
+/// The share of the pairs that are weak.
+const MANY_WEAK: [f64; 2] = [0.1, 0.5];
+
+/// A verified pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PairCounts {
+    /// The indices of its photographs.
+    pub ends: [usize; 2],
+    /// Its matches.
+    pub matches: usize,
+    /// Those of them that agree.
+    pub inliers: usize,
+}
+
 /// What was measured about a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CollectionEvidence {
@@ -25,13 +43,17 @@ pub struct CollectionEvidence {
     pub alone: usize,
     /// Pairs without which a group falls into two of at least two photographs each.
     pub bridges: Vec<[usize; 2]>,
+    /// Verified pairs.
+    pub pairs: usize,
+    /// Those in which hardly a match agrees.
+    pub weak: usize,
 }
 
 impl CollectionEvidence {
     /// Measures a number of photographs and the verified pairs among them.
-    pub fn of(photographs: usize, pairs: &[[usize; 2]]) -> Self {
+    pub fn of(photographs: usize, pairs: &[PairCounts]) -> Self {
         let mut neighbours = vec![vec![]; photographs];
-        for (edge, &[a, b]) in pairs.iter().enumerate() {
+        for (edge, &PairCounts { ends: [a, b], .. }) in pairs.iter().enumerate() {
             neighbours[a].push((b, edge));
             neighbours[b].push((a, edge));
         }
@@ -46,12 +68,14 @@ impl CollectionEvidence {
                 1 => alone += 1,
                 _ => groups.push(size),
             }
-            let joins = |(edge, part): (usize, usize)| (part.min(size - part) >= 2).then(|| pairs[edge]);
+            let joins = |(edge, part): (usize, usize)| (part.min(size - part) >= 2).then(|| pairs[edge].ends);
             bridges.extend(below.into_iter().filter_map(joins));
         }
         groups.sort_unstable_by(|p, q| q.cmp(p));
         bridges.sort_unstable();
-        Self { photographs, groups, alone, bridges }
+        let is_weak = |pair: &&PairCounts| (pair.inliers as f64) < WEAK * pair.matches as f64;
+        let weak = pairs.iter().filter(is_weak).count();
+        Self { photographs, groups, alone, bridges, pairs: pairs.len(), weak }
     }
 
     /// The verdict.
@@ -60,6 +84,7 @@ impl CollectionEvidence {
         let largest = self.groups.first().copied().unwrap_or(0);
         let outside = (self.photographs - largest) as f64 / all;
         let alone = self.alone as f64 / all;
+        let weak = self.weak as f64 / self.pairs.max(1) as f64;
         let more = "Photographs from between may join them, or more pairs (`--pairs exhaustive`), if not all were tried";
         Assessment::of(vec![
             Reason {
@@ -102,6 +127,17 @@ impl CollectionEvidence {
                 },
                 next: Some(more.into()),
             },
+            Reason::share_above(
+                "weak pairs",
+                weak,
+                MANY_WEAK,
+                format!(
+                    "in {} of {} verified pairs fewer than a tenth of the matches agree",
+                    counted(self.weak),
+                    counted(self.pairs)
+                ),
+                "Do they show one scene? `tiepoint match A B` judges a pair; a lower `--ratio` and more `--min-inliers` verify fewer",
+            ),
         ])
     }
 }
@@ -179,13 +215,35 @@ mod tests {
             ),
             ("one alone of seven", 7, joined, vec![6], 1, vec![[2, 3]], Verdict::Doubtful),
         ] {
+            let pairs: Vec<_> =
+                pairs.into_iter().map(|ends| PairCounts { ends, matches: 40, inliers: 30 }).collect();
             let found = CollectionEvidence::of(count, &pairs);
-            let expected = CollectionEvidence { photographs: count, groups, alone, bridges };
+            let expected = CollectionEvidence {
+                photographs: count,
+                groups,
+                alone,
+                bridges,
+                pairs: pairs.len(),
+                weak: 0,
+            };
             assert_eq!(found, expected, "{name}");
             assert_eq!(found.assess().verdict, verdict, "{name}: {}", found.assess());
         }
+        let pair = |a: usize, inliers: usize| PairCounts { ends: [a, a + 1], matches: 900, inliers };
+        for (inliers, verdict) in
+            [([400; 3], Verdict::Good), ([400, 400, 30], Verdict::Doubtful), ([30; 3], Verdict::Poor)]
+        {
+            let pairs = [
+                pair(0, inliers[0]),
+                pair(1, inliers[1]),
+                PairCounts { ends: [0, 2], ..pair(0, inliers[2]) },
+            ];
+            let found = CollectionEvidence::of(3, &pairs).assess();
+            assert_eq!(found.verdict, verdict, "{found}");
+        }
         // A line too long for recursion.
-        let line: Vec<[usize; 2]> = (0..99_999).map(|i| [i, i + 1]).collect();
+        let line: Vec<_> =
+            (0..99_999).map(|i| PairCounts { ends: [i, i + 1], ..PairCounts::default() }).collect();
         assert_eq!(CollectionEvidence::of(100_000, &line).bridges.len(), 99_997, "all but both ends");
     }
 }

@@ -17,7 +17,7 @@ mod pair;
 mod reach;
 mod stereo;
 
-pub use collection::CollectionEvidence;
+pub use collection::{CollectionEvidence, PairCounts};
 pub use pair::{Cell, PairEvidence};
 pub use stereo::{AT_END, StereoEvidence, VALID};
 

@@ -58,7 +58,7 @@ impl Collection {
         let results = self.results(cpu)?;
         let cpu = &cpu.begin_task("export", results.blocks());
         let mut own = OwnFiles::open(format, to)?;
-        let (mut written, mut ends) = (WrittenPairs::default(), Vec::new());
+        let (mut written, mut counts) = (WrittenPairs::default(), Vec::new());
         for block in 0..results.blocks() {
             // x, y and scale of the features of each photograph in the pairs of this block.
             let mut known: HashMap<usize, Vec<[f32; 3]>> = HashMap::new();
@@ -75,7 +75,7 @@ impl Collection {
                         places.extend(place.filter(|of| of.transform().is_some()).map(|of| (side, of)));
                     }
                 }
-                ends.push([pair.a, pair.b]);
+                counts.push(pair.counts());
                 // The first image is placed on the second.
                 let is_placed = [pair.a, pair.b].map(|side| places.contains_key(&side));
                 let exchanged = format == MatchFormat::Vrt && is_placed == [true, false];
@@ -119,14 +119,14 @@ impl Collection {
             }
             cpu.advance(1);
         }
-        if written.pairs == 0 && !ends.is_empty() {
+        if written.pairs == 0 && !counts.is_empty() {
             return Err(Error::Mismatch(
                 "no photograph of a verified pair lies on a map (GeoTIFF, world file): qgis places one on the pixels of the other"
                     .into(),
             ));
         }
         own.finish()?;
-        written.evidence = CollectionEvidence::of(self.photographs().len(), &ends);
+        written.evidence = CollectionEvidence::of(self.photographs().len(), &counts);
         Ok(written)
     }
 

@@ -15,6 +15,7 @@
 //! change, and pairs may be chosen in another way: results that are still valid are kept.
 
 use super::record::Fields;
+use crate::assess::PairCounts;
 use crate::geometry::two_view::Configuration;
 use std::collections::BTreeMap;
 
@@ -40,6 +41,12 @@ pub struct VerifiedPair {
 }
 
 impl VerifiedPair {
+    /// The numbers by which a collection is judged.
+    pub fn counts(&self) -> PairCounts {
+        let inliers = self.inlier.iter().filter(|inlier| **inlier).count();
+        PairCounts { ends: [self.a, self.b], matches: self.matches.len(), inliers }
+    }
+
     /// The matches that agree with the geometry.
     pub fn inliers(&self) -> impl Iterator<Item = [u32; 2]> {
         self.matches.iter().zip(&self.inlier).filter(|(_, inlier)| **inlier).map(|(m, _)| *m)
