@@ -259,7 +259,7 @@ def test_a_gpu_finds_the_same(scene, features, pair):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda image, a, b, device: tp.Sift(levels=9, device=device),
+        lambda image, a, b, device: tp.Sift(levels=33, device=device),
         lambda image, a, b, device: tp.Sift(range=(5, 2), device=device),
         lambda image, a, b, device: tp.Surf(step=3, device=device),
         lambda image, a, b, device: tp.Stereo(disparities=0, device=device),

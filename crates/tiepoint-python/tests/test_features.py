@@ -173,7 +173,7 @@ def test_options_do_not_change_and_are_replaced():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"levels": 9}, "option levels is 9: expected 1 to 8"),
+        ({"levels": 33}, "option levels is 33: expected 1 to 32"),
         ({"levels": -1}, "option levels is -1"),
         ({"levels": "three"}, "option levels is three"),
         ({"preset": "surf"}, "option preset is surf: expected default, opencv, vlfeat"),
