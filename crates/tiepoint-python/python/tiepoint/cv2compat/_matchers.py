@@ -101,6 +101,7 @@ class _Side:
         import numpy as np
 
         if (mean is None) not in self._rows:
+            made: npt.NDArray[np.floating[Any]]
             if mean is None:
                 made = self.array.astype(np.float32 if self.array.shape[1] <= _EXACT else np.float64)
             else:
