@@ -85,3 +85,14 @@ fn an_error_on_closing_a_file_is_reported_and_leaves_no_unfinished_file() {
     }
     folder.works("collect images --work work --output o.db --no-sync --device cpu");
 }
+
+#[test]
+fn a_name_as_long_as_the_system_allows_is_written_and_channels_that_a_format_lacks_are_told() {
+    let folder = Folder::new("platform-names");
+    folder.write("a.png", Image::from_fn(Size::new(20, 10), |x, y| (x * y) as u8));
+    let long = format!("{}.tif", "n".repeat(if cfg!(windows) { 120 } else { 251 }));
+    folder.works(format!("filter gauss --sigma 1 a.png {long}"));
+    assert!(folder.at(&long).exists());
+    folder.write("colour.ppm", Image::filled(Size::new(20, 10), 3, 9_u8));
+    folder.refuses("filter gauss --sigma 1 colour.ppm grey.pgm", 1, &["3 channels: expected 1", ".tif"]);
+}

@@ -47,7 +47,10 @@ pub fn write_atomically(
 /// Removes a file, if there is one.
 pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(path, e)),
+        // No file has a name that is too long.
+        Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
+            Err(Error::io(path, e))
+        }
         _ => Ok(()),
     }
 }

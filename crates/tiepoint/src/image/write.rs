@@ -88,7 +88,9 @@ impl OutputFormat {
             Self::Ppm => &[3],
         };
         if !channels.contains(&view.channels()) {
-            return Err(format!("{self:?} holds {channels:?} channels, not {}", view.channels()));
+            let counts: Vec<_> = channels.iter().map(usize::to_string).collect();
+            let (counts, n) = (counts.join(" or "), view.channels());
+            return Err(format!("is to hold {n} channels: expected {counts}; .tif and .npy hold any number"));
         }
         Ok(())
     }
