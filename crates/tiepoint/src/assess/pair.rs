@@ -87,12 +87,12 @@ const RIVAL: [f64; 2] = [0.6, 1.0];
 const DISPLACED: [f64; 2] = [0.25, 1.0];
 const SEVERAL: usize = 5;
 const ELSEWHERE: f64 = 16.0;
-/// The share of the places with features in which one agrees, where the map moves nothing; below. Darkening as of leuven from 1
-/// to 6 leaves 0.7.
+/// Where the map moves nothing: the share of the places with features in which at least one feature agrees; below. From leuven 1
+/// to leuven 6, which is much darker, it is 0.7.
 const UNMOVED: [f64; 2] = [0.7, 0.0];
-/// The farthest that a map moves a corner of a picture then, in pixels.
+/// A map moves nothing if it moves no corner of the picture by more than this, in pixels.
 const STILL: f64 = 4.0;
-/// The number of places along an axis, and the fewest features of one with features.
+/// The number of places along each axis, and how many features a place must have to count.
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
 /// The correlation of structure with itself displaced.
@@ -179,8 +179,8 @@ pub struct PairEvidence {
     /// The most first matches that agree on the same map displaced, as where something repeats itself; none where the model
     /// is no map.
     pub rival: Option<usize>,
-    /// Of maps that move nothing: the share of the places with features, of 16 × 16, in which an inlier lies; of A and of B the
-    /// less.
+    /// The share of the places with features, of 16 × 16, in which an inlier lies: in A or in B, whichever is less; none where the
+    /// map moves something.
     pub unmoved: Option<f64>,
     /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
     /// few matches.
@@ -489,7 +489,7 @@ fn cell(size: Size, k: &Keypoint) -> usize {
     3 * third(k.y, size.height) + third(k.x, size.width)
 }
 
-/// The share of the places of a picture with features in which one of these agrees; `None` where no place has features.
+/// The share of a picture's places with features in which at least one agrees; `None` where no place has features.
 fn agreeing_places(size: Size, keypoints: &[Keypoint], agreeing: impl Iterator<Item = u32>) -> Option<f64> {
     let part = |at: f32, length: usize| {
         ((PLACES_ACROSS as f32 * at / length.max(1) as f32) as usize).min(PLACES_ACROSS - 1)

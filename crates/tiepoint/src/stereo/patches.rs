@@ -13,8 +13,8 @@
 //! pictures, near 1 for right ones.
 //!
 //! **Bare pixels.** Where the left picture shows one brightness, as a burnt-out sky does, nothing is measured, and a disparity
-//! is that of what lies around. A patch is bare if its contrast, as a standard deviation, is at most a hundredth of that
-//! which a tenth of the patches exceed.
+//! is that of what lies around. A patch is bare if the standard deviation of its pixels is at most a hundredth of the
+//! value that a tenth of the patches exceed.
 
 use super::halving::Side;
 use crate::device::Cpu;
@@ -46,7 +46,7 @@ const FEWEST_FITS: usize = 50;
 /// How far beside the place where a disparity leads patches are compared, in pixels.
 const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
 
-/// The square of the share of [`STRONG`]'s contrast up to which a patch is bare.
+/// A patch is bare if its variance is at most this share of the variance at the quantile [`STRONG`].
 const BARE: f32 = 1e-4;
 const STRONG: f64 = 0.9;
 

@@ -148,7 +148,7 @@ def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
     return found if bool((_errors(found, a, b) <= threshold).all()) else None
 
 
-#: With fewer inliers a model may not be the best.
+#: A model with fewer inliers may not be the best one.
 _FEW = 15
 #: The factor from the median of the absolute errors to their deviation, if these are normal.
 _DEVIATION = 1.4826
@@ -264,7 +264,7 @@ def _best_by_narrower(
 
 
 def _cost(found: Estimate, a: Any, b: Any, threshold: float) -> float:
-    """The sum of the squared errors, each at most that of the threshold (Torr and Zisserman 2000, equation 18)."""
+    """The sum of the squared errors, each at most that of the threshold (MSAC; Torr and Zisserman 2000)."""
     import numpy as np
 
     return float((np.fmin(_errors(found, a, b) / threshold, 1) ** 2).sum())

@@ -21,7 +21,7 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-/// The most levels of an octave, and the most of them that are searched at once.
+/// The most images of an octave, and how many levels are searched at once.
 const MOST_LEVELS: usize = 32 + 3;
 const AT_ONCE: usize = 8;
 
