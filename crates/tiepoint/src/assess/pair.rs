@@ -257,13 +257,7 @@ impl PairEvidence {
             });
             most_alike(others, FAR * threshold)
         });
-        let is_still = |map: &Homography| {
-            let [w, h] = [size.width, size.height].map(|v| v as f64);
-            let off = |at: [f64; 2]| {
-                map.apply(at).map_or(f64::INFINITY, |to| length([0, 1].map(|c| to[c] - at[c])))
-            };
-            size == size_b && [[0.0, 0.0], [w, 0.0], [0.0, h], [w, h]].into_iter().all(|at| off(at) <= STILL)
-        };
+        let is_still = |map: &Homography| size == size_b && map.moves(size) <= STILL;
         let unmoved = map.filter(is_still).and_then(|_| {
             let inliers = || tie.inliers.iter().map(|&i| &tie.matches[i]);
             let of_a = agreeing_places(size, keypoints[0], inliers().map(|m| m.a))?;
@@ -485,17 +479,20 @@ fn shown(b_from_a: &Homography, a: Size, b: Size) -> [bool; 9] {
 
 /// The number of the part of a picture in which a feature lies.
 fn cell(size: Size, k: &Keypoint) -> usize {
-    let third = |at: f32, length: usize| ((3.0 * at / length.max(1) as f32) as usize).min(2);
-    3 * third(k.y, size.height) + third(k.x, size.width)
+    place(size, k, 3)
+}
+
+/// The number of the place of a picture, of this many along each axis, in which a feature lies.
+fn place(size: Size, k: &Keypoint, across: usize) -> usize {
+    let part =
+        |at: f32, length: usize| ((across as f32 * at / length.max(1) as f32) as usize).min(across - 1);
+    across * part(k.y, size.height) + part(k.x, size.width)
 }
 
 /// The share of a picture's places with features in which at least one agrees; `None` where no place has features.
 fn agreeing_places(size: Size, keypoints: &[Keypoint], agreeing: impl Iterator<Item = u32>) -> Option<f64> {
-    let part = |at: f32, length: usize| {
-        ((PLACES_ACROSS as f32 * at / length.max(1) as f32) as usize).min(PLACES_ACROSS - 1)
-    };
     let mut places = [(0, false); PLACES_ACROSS * PLACES_ACROSS];
-    let place = |k: &Keypoint| PLACES_ACROSS * part(k.y, size.height) + part(k.x, size.width);
+    let place = |k: &Keypoint| place(size, k, PLACES_ACROSS);
     keypoints.iter().for_each(|k| places[place(k)].0 += 1);
     agreeing.for_each(|i| places[place(&keypoints[i as usize])].1 = true);
     let with_features = || places.iter().filter(|(features, _)| *features >= FEATURES);

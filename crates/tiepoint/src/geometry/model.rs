@@ -3,6 +3,8 @@
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
 use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, transpose};
+use crate::image::Size;
+use crate::numeric::length;
 use crate::options::named;
 use crate::{Error, Result};
 
@@ -246,6 +248,14 @@ impl Homography {
         let [u, v, w] = times(&self.matrix, [x, y, 1.0]);
         let front = if self.has_front { w } else { w.abs() };
         (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
+    }
+
+    /// The farthest that it moves a corner of a picture of `size`, in pixels.
+    pub(crate) fn moves(&self, size: Size) -> f64 {
+        let (width, height) = (size.width as f64, size.height as f64);
+        let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
+        let moved = |p: [f64; 2]| self.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
+        corners.map(moved).into_iter().fold(0.0, f64::max)
     }
 
     /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite

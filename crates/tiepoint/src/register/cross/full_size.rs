@@ -124,7 +124,7 @@ impl Level {
         let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, processor)? else {
             return Ok(None);
         };
-        if align::moves(&settled.map, self.size) > FARTHEST {
+        if settled.map.moves(self.size) > FARTHEST {
             return Ok(None);
         }
         let Some(back) = self.full[0].inverse() else { return Ok(None) };

@@ -283,7 +283,7 @@ fn settled_by(
             if !(0.6..1.6).contains(&(a * d - b * c)) {
                 return Ok(None);
             }
-            pass = match moves(&step, size) <= STILL {
+            pass = match step.moves(size) <= STILL {
                 true if is_last && !is_evident => most - passes.evident,
                 true => most,
                 false => pass + 1,
@@ -305,14 +305,6 @@ fn cells(blocks: &impl Blocks, cpu: &Cpu) -> impl Fn(usize) -> Result<Vec<Cell>>
         let _stage = cpu.stage("judge");
         blocks.cells(n)
     }
-}
-
-/// The farthest that a map moves a corner of a grid of `size`, in pixels.
-pub(super) fn moves(map: &Homography, size: Size) -> f64 {
-    let (width, height) = (size.width as f64, size.height as f64);
-    let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
-    let moved = |p: [f64; 2]| map.apply(p).map_or(f64::INFINITY, |q| length([q[0] - p[0], q[1] - p[1]]));
-    corners.map(moved).into_iter().fold(0.0, f64::max)
 }
 
 /// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map.
