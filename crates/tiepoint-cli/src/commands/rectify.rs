@@ -169,12 +169,10 @@ impl RectifiedPair {
             let view = self.views()[side];
             let picture = found.pictures[if self.exchanged { 1 - side } else { side }].file();
             let picture = picture.ok_or_else(|| Failure::work("the picture was not kept"))?;
-            let mut warped = picture.resampled(view.size, |image, fill| {
+            Ok(picture.resampled(view.size, |image, fill| {
                 let warped = view.warp_with(image, &options.with_fill(fill), processor)?;
                 Ok((warped.into_host()?, view.coverage_with(image, processor)?.into_host()?))
-            })?;
-            warped.shown = warped.valid()?;
-            Ok(warped)
+            })?)
         };
         Ok([warped(0)?, warped(1)?])
     }

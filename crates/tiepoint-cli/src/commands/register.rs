@@ -129,13 +129,11 @@ impl Laid {
         let (size, processor) = (reference.size(), &context.processor);
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let laid = |canvas: Size, model: &Model| {
-            let mut file = moving.resampled(canvas, |image, fill| {
+            moving.resampled(canvas, |image, fill| {
                 let warped = warp_onto(image, canvas, model, &options.with_fill(fill), processor)?;
                 let Warped { image, covered } = warped.into_host()?;
                 Ok((image, covered))
-            })?;
-            file.shown = file.valid()?;
-            Ok::<_, tiepoint::Error>(file)
+            })
         };
         if arguments.canvas == Extent::Reference {
             return Ok(Self { file: laid(size, &model)?, has_holes, at: [0.0; 2], reference: None, size });

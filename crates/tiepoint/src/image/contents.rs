@@ -148,9 +148,14 @@ impl FileImage {
     /// # Errors
     /// [`Error::Mismatch`](crate::Error::Mismatch) where `shown` has another size.
     pub fn valid(&self) -> Result<Option<Image<u8>>> {
+        self.valid_of(self.shown.clone())
+    }
+
+    /// As [`valid`](Self::valid), with `shown` in place of its own.
+    fn valid_of(&self, shown: Option<Image<u8>>) -> Result<Option<Image<u8>>> {
         let seen = self.channels();
         let valid = Mask::of_data(seen.view(), None).and(Mask::of_finite(seen.view()))?;
-        Ok(valid.and(self.shown.clone())?.into_image())
+        Ok(valid.and(shown)?.into_image())
     }
 
     /// The colour and alpha channels, in which no-data values stay as they are, and a mask that is 0 where a pixel
@@ -182,7 +187,7 @@ impl FileImage {
     }
 
     /// The image resampled to `size` by `place`, which is given an image and the value of pixels without input, and also
-    /// returns a mask that is 0 where the result has no input.
+    /// returns a mask that is 0 where the result has no input. What the result shows is what is [`valid`](Self::valid).
     ///
     /// A pixel without data never contributes to another: where there is one, `place` gets each channel by itself, as
     /// an image of floats in which it is NaN.
@@ -194,6 +199,17 @@ impl FileImage {
         size: Size,
         place: impl Fn(&AnyImage, f32) -> Result<(AnyImage, Image<u8>)>,
     ) -> Result<Self> {
+        let mut found = self.placed(size, &place)?;
+        let shown = found.shown.take();
+        Ok(Self { shown: found.valid_of(shown)?, ..found })
+    }
+
+    /// As [`resampled`](Self::resampled), where values that are not finite are shown.
+    fn placed(
+        &self,
+        size: Size,
+        place: &impl Fn(&AnyImage, f32) -> Result<(AnyImage, Image<u8>)>,
+    ) -> Result<Self> {
         if let (AnyImage::F32(image), Some(no_data)) = (&self.image, self.no_data)
             && image.channels() > 1
             && !no_data.is_nan()
@@ -203,7 +219,7 @@ impl FileImage {
             let mut image = image.clone();
             image.data_mut().iter_mut().filter(|v| **v == no_data as f32).for_each(|v| *v = f32::NAN);
             let holes = Self { image: image.into(), no_data: None, ..self.clone() };
-            let mut found = holes.resampled(size, place)?;
+            let mut found = holes.placed(size, place)?;
             if let AnyImage::F32(image) = &mut found.image {
                 image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = no_data as f32);
             }
