@@ -101,7 +101,7 @@ def _robust(
     the threshold is so wide that every pair agrees, the map is least squares over all pairs."""
     threshold = threshold if threshold > 0 else default
     is_map = model not in ("fundamental", "essential")
-    if is_map and (found := _map_of_all(a, b, model, threshold)):
+    if is_map and (found := _fit_to_all(a, b, model, threshold)):
         return found
     threshold = min(threshold, 1e30)
     # `estimate` measures in both images, and OpenCV in the second alone, whose unit the threshold has.
@@ -139,7 +139,7 @@ def _scale(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
     return 2.0 ** round(math.log2(ratio)) if math.isfinite(ratio) and ratio > 0 else 1.0
 
 
-def _map_of_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
+def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
     """The least-squares fit to all pairs, if the error of each is within the threshold."""
     try:
         found = fit(a, b, model)
@@ -249,7 +249,7 @@ def _best_by_narrower(
     threshold as wide as the points are spread along an axis, they lie on a line.
 
     An epipolar geometry, which points of a plane do not determine, is the least-squares fit to all pairs if all agree with it."""
-    if model == "fundamental" and (fitted := _map_of_all(a, b, model, threshold)):
+    if model == "fundamental" and (fitted := _fit_to_all(a, b, model, threshold)):
         return fitted
     best, least = found, math.inf if found is None else _cost(found, a, b, threshold)
     for narrower in (threshold / 3, threshold / 9):
