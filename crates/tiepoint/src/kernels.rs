@@ -45,6 +45,7 @@ fn sources() -> Vec<KernelSource> {
         register::cross::judge::gpu::source(),
         stereo::median::gpu::source(3),
         stereo::median::gpu::source(5),
+        stereo::edges::gpu::source(),
         stereo::fill::gpu::source(),
         stereo::consistency_check::gpu::source(),
         stereo::pair::gpu::mirror::source::<u8>(),

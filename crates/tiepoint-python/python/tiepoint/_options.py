@@ -267,7 +267,10 @@ class StereoOptions(Options):
     speckle_difference : float
         The most by which neighbours in one region may differ. Allowed: at least 0.
     median : {0, 3, 5}
-        Side of the last median filter; 0 for no filter at all.
+        Side of the last median filter; 0 for no filter at all, and edges as they are.
+    edges : int
+        At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
+        differ by this or more in sum have no vote; 0: leave edges where they are. Allowed: 0 to 765.
     fill : bool
         Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         2.5.3).
@@ -301,6 +304,7 @@ class StereoOptions(Options):
     speckle_size: int = 50
     speckle_difference: float = 2.0
     median: Literal[0, 3, 5] = 5
+    edges: int = 90
     fill: bool = False
     memory: int | str | None = 1073741824
     device_memory: int | str | None = None

@@ -99,10 +99,16 @@ options! {
         speckle_size / with_speckle_size: usize = 50, unit "N";
         /// The most by which neighbours in one region may differ.
         speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
-        /// Side of the last median filter; 0 for no filter at all.
+        /// Side of the last median filter; 0 for no filter at all, and edges as they are.
         ///
         /// Unless it is 0 both views also pass one of 3×3 before the check.
         median / with_median: usize = 5 => [0, 3, 5], unit "N";
+        /// At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
+        /// differ by this or more in sum have no vote; 0: leave edges where they are.
+        ///
+        /// Paths carry disparities some pixels beyond an edge. Of grey pictures three times the difference counts. With a
+        /// median of 0 edges stay, too.
+        edges / with_edges: u16 = 90 => 0..=765, unit "D";
         /// Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         /// 2.5.3).
         fill / with_fill: bool = false;
@@ -165,6 +171,11 @@ impl StereoOptions {
             RightView::Diagonal => true,
             RightView::Aggregated => false,
         }
+    }
+
+    /// From which difference of colours on pixels have no vote about edges; 0: there is no vote.
+    pub(super) fn votes_below(&self) -> u16 {
+        if self.median == 0 { 0 } else { self.edges }
     }
 
     pub(super) fn speckle(&self) -> SpeckleOptions {

@@ -21,7 +21,7 @@ use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel besides the aggregation: both views, the memory of refinement, the maps and their copies.
-const PIXEL: u64 = 100;
+const PIXEL: u64 = 108;
 /// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
 const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
@@ -153,8 +153,7 @@ impl Plan {
         let mut commands = Commands::new();
         let (views, inputs) = stages.views(&mut commands, cost.compares)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
-        let mask = views[0].mask.as_ref();
-        let maps = refinement::gpu::refine(&mut commands, options, maps, mask)?;
+        let maps = refinement::gpu::refine(&mut commands, options, maps, &views)?;
         let learning = cost.learner.map(|learner| stages.learning(learner, (&views, &tables))).transpose()?;
         let (gpu, again, has_run) = (gpu.clone(), OnceCell::new(), Cell::new(false));
         Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })

@@ -68,6 +68,11 @@ impl Pair {
         &self.compared.as_ref().unwrap_or(&self.bytes)[view.index()]
     }
 
+    /// Its colours in 8 bits, if the cost compares those of both pictures; otherwise its grey.
+    pub(super) fn colours(&self, view: View) -> &Image<u8> {
+        Some(self.compared(view)).filter(|image| image.channels() == 3).unwrap_or(self.bytes(view))
+    }
+
     /// Replaces the images that the cost compares.
     pub(super) fn compare(&mut self, images: [Image<u8>; 2]) {
         self.compared = Some(images);

@@ -3,7 +3,8 @@
 use super::super::consistency_check;
 use super::super::consistency_check::gpu::Marks;
 use super::super::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
-use super::super::{GpuMaps, Reason, RightView, StereoOptions, View, fill, median, speckle};
+use super::super::pair::gpu::ViewStacks;
+use super::super::{GpuMaps, Reason, RightView, StereoOptions, View, edges, fill, median, speckle};
 use crate::Result;
 use crate::device::gpu::Commands;
 use crate::image::gpu::{GpuStack, Plane};
@@ -39,6 +40,7 @@ pub(crate) fn source() -> KernelSource {
 pub(in crate::stereo) fn sources(options: &StereoOptions) -> Vec<KernelSource> {
     let mut sources = vec![source(), consistency_check::gpu::source(), speckle::gpu::source()];
     sources.extend(options.fill.then(fill::gpu::source));
+    sources.extend((options.votes_below() > 0).then(edges::gpu::source));
     if options.median > 0 {
         let sides: &[usize] = if options.median == 3 { &[3] } else { &[3, options.median] };
         sources.extend(sides.iter().map(|&side| median::gpu::source(side)));
@@ -46,20 +48,25 @@ pub(in crate::stereo) fn sources(options: &StereoOptions) -> Vec<KernelSource> {
     sources
 }
 
-/// Records [`refine`](super::refine) of the left view, and of the right one if there is one; the same bits. `mask`
-/// tells where the left view holds data.
+/// Records [`refine`](super::refine) of the left view, and of the right one if there is one; the same bits.
 pub(in crate::stereo) fn refine(
     commands: &mut Commands,
     options: &StereoOptions,
     maps: GpuMaps,
-    mask: Option<&GpuStack<u8>>,
+    [left_view, right_view]: &[ViewStacks; 2],
 ) -> Result<GpuMaps> {
     let GpuMaps { disparity: mut left, mut right, confidence, mut reasons } = maps;
     let gpu = &left.gpu().clone();
     if options.reasons {
         let found = GpuStack::new(gpu, left.size(), 1, left.count())?;
         commands.zero(found.buffer())?;
-        note(commands, &found, &left, &optional(gpu, mask)?, [Reason::Ambiguous, Reason::NoData])?;
+        note(
+            commands,
+            &found,
+            &left,
+            &optional(gpu, left_view.mask.as_ref())?,
+            [Reason::Ambiguous, Reason::NoData],
+        )?;
         reasons = Some(found);
     }
     if options.median > 0 {
@@ -82,11 +89,12 @@ pub(in crate::stereo) fn refine(
     if let Some((reasons, occluded)) = reasons.as_ref().zip(occluded.as_ref()) {
         note(commands, reasons, &left, occluded, [Reason::Occluded, Reason::Inconsistent])?;
     }
-    left = finish(commands, options, left)?;
+    left = finish(commands, options, left, left_view)?;
     if let Some(reasons) = &reasons {
         note(commands, reasons, &left, &optional(gpu, None)?, [Reason::Speckle; 2])?;
     }
-    right = right.filter(|_| options.right).map(|right| finish(commands, options, right)).transpose()?;
+    let finish_right = |right| finish(commands, options, right, right_view);
+    right = right.filter(|_| options.right).map(finish_right).transpose()?;
     if options.fill {
         left = fill::gpu::fill(commands, &left, occluded.as_ref())?;
         right = right.map(|right| fill::gpu::fill(commands, &right, None)).transpose()?;
@@ -119,11 +127,19 @@ fn note(
     launch(commands, &map.gpu().program(&source())?, groups, note)
 }
 
-/// Removes small regions and smooths.
-fn finish(commands: &mut Commands, options: &StereoOptions, map: GpuStack<f32>) -> Result<GpuStack<f32>> {
+/// Removes small regions, smooths and brings edges to those of the picture.
+fn finish(
+    commands: &mut Commands,
+    options: &StereoOptions,
+    mut map: GpuStack<f32>,
+    view: &ViewStacks,
+) -> Result<GpuStack<f32>> {
     speckle::gpu::speckle(commands, &map, &options.speckle())?;
-    match options.median {
+    if options.median > 0 {
+        map = median::gpu::median(commands, &map, options.median)?;
+    }
+    match options.votes_below() {
         0 => Ok(map),
-        side => median::gpu::median(commands, &map, side),
+        limit => edges::gpu::vote(commands, &map, view.colours(), limit),
     }
 }

@@ -1,30 +1,43 @@
 //! Refinement of the chosen disparities.
 //!
 //! Both views are filtered by a median of 3×3, so that single errors do not spoil the check. Pixels that the other view
-//! does not confirm are dropped, then small regions that differ from their surroundings. A last median follows, and
-//! invalid pixels are filled if asked for.
+//! does not confirm are dropped, then small regions that differ from their surroundings. A last median and a vote about
+//! edges follow, and invalid pixels are filled if asked for.
 
 pub(crate) mod gpu;
 
+use super::pair::Pair;
 use super::{
-    Reason, RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, reason, speckle,
+    Reason, RightView, StereoOptions, StereoResult, View, consistency_check, edges, fill, median, reason,
+    speckle,
 };
 use crate::Result;
 use crate::device::Cpu;
-use crate::image::Image;
+use crate::image::{Image, ImageView, ImageViewMut};
 
-/// Refines the left view of `found`, and the right one if it is there.
-pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {
+/// Writes a map to memory of its size.
+type Filter<'a> = &'a dyn Fn(ImageView<'_, f32>, ImageViewMut<'_, f32>) -> Result<()>;
+
+/// Refines the left view of `found`, and the right one if it is there, of this pair.
+pub(super) fn refine(
+    found: &mut StereoResult,
+    options: &StereoOptions,
+    pair: &Pair,
+    cpu: &Cpu,
+) -> Result<()> {
     let StereoResult { disparity, right, confidence, reasons } = found;
     let mut spare = Image::new(disparity.size());
-    let mut smooth = |map: &mut Image<f32>, side| -> Result<()> {
-        median::median_into(map.view(), side, cpu, spare.view_mut())?;
+    let mut filter = |map: &mut Image<f32>, filter: Filter<'_>| -> Result<()> {
+        filter(map.view(), spare.view_mut())?;
         std::mem::swap(map, &mut spare);
         Ok(())
     };
+    let smooth = |side| {
+        move |from: ImageView<'_, f32>, to: ImageViewMut<'_, f32>| median::median_into(from, side, cpu, to)
+    };
     if options.median > 0 {
-        smooth(disparity, 3)?;
-        right.as_mut().map_or(Ok(()), |right| smooth(right, 3))?;
+        filter(disparity, &smooth(3))?;
+        right.as_mut().map_or(Ok(()), |right| filter(right, &smooth(3)))?;
     }
     let mut occluded = None;
     if let Some(right) = right.as_mut() {
@@ -40,10 +53,15 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
             false => Reason::Inconsistent,
         });
     }
-    for view in [Some(&mut *disparity), right.as_mut().filter(|_| options.right)].into_iter().flatten() {
-        speckle::speckle(view.view_mut(), &options.speckle(), cpu)?;
+    let right_map = right.as_mut().filter(|_| options.right).map(|map| (View::Right, map));
+    for (view, map) in [(View::Left, &mut *disparity)].into_iter().chain(right_map) {
+        speckle::speckle(map.view_mut(), &options.speckle(), cpu)?;
         if options.median > 0 {
-            smooth(view, options.median)?;
+            filter(map, &smooth(options.median))?;
+        }
+        if options.votes_below() > 0 {
+            let colours = pair.colours(view);
+            filter(map, &|from, to| edges::vote_into(from, colours, options.votes_below(), cpu, to))?;
         }
     }
     if let Some(reasons) = reasons {

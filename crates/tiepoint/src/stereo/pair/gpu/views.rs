@@ -105,6 +105,11 @@ impl ViewStacks {
         self.compared.as_ref().unwrap_or(&self.bytes)
     }
 
+    /// As [`Pair::colours`].
+    pub(in crate::stereo) fn colours(&self) -> &GpuStack<u8> {
+        self.compared.as_ref().filter(|images| images.channels() == 3).unwrap_or(&self.bytes)
+    }
+
     pub(in crate::stereo) fn of_rows(
         gpu: &Gpu,
         pair: &Pair,
