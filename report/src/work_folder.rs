@@ -47,7 +47,7 @@ impl CollectionPage {
         let cpu = &cpu.begin_task("page", 2 * results.blocks() + collection.photographs().len());
         let pairs = pairs(&results, cpu)?;
         let mut wanted = vec![Vec::new(); collection.photographs().len()];
-        for Pair { pair, lines } in &pairs {
+        for Pair { pair, lines, .. } in &pairs {
             for [a, b] in lines {
                 wanted[pair.a].push(*a);
                 wanted[pair.b].push(*b);
@@ -57,14 +57,9 @@ impl CollectionPage {
         let shown = all_shown(collection, &wanted, longest, cpu)?;
         let unread: Vec<usize> = (0..shown.len()).filter(|i| shown[*i].features.is_none()).collect();
         let tried = tried(&results, &unread);
+        let counts: Vec<_> = pairs.iter().map(|pair| pair.counts).collect();
         let pairs = placed(pairs, &shown);
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
-        let counts = |pair: &CollectionPair<'_>| PairCounts {
-            ends: [pair.a, pair.b],
-            matches: pair.matches as usize,
-            inliers: pair.inliers as usize,
-        };
-        let counts: Vec<_> = pairs.iter().map(counts).collect();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
         let view = CollectionView {
@@ -78,7 +73,7 @@ impl CollectionPage {
             caption: String::new(),
         };
         let mut section = Section::new("Pairs")
-            .assessed(Some(CollectionEvidence::of(count, &counts).assess()))
+            .assessed(Some(CollectionEvidence::of(count, unread.len(), &counts).assess()))
             .tile("photographs", counted(count))
             .tile("verified pairs", counted(verified))
             .tile("inliers", counted(inliers as usize))
@@ -123,11 +118,12 @@ fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
 struct Pair {
     pair: CollectionPair<'static>,
     lines: Vec<[u32; 2]>,
+    counts: PairCounts,
 }
 
 impl Pair {
     fn new(pair: &VerifiedPair, most: usize) -> Self {
-        let inliers: Vec<[u32; 2]> = pair.inliers().collect();
+        let (inliers, counts) = (pair.inliers().collect::<Vec<_>>(), pair.counts());
         let shown = inliers.len().min(most);
         let lines = (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect();
         let pair = CollectionPair {
@@ -138,7 +134,7 @@ impl Pair {
             configuration: pair.configuration.name(),
             ends: Vec::new(),
         };
-        Self { pair, lines }
+        Self { pair, lines, counts }
     }
 }
 
@@ -258,7 +254,7 @@ fn placed(pairs: Vec<Pair>, shown: &[Shown]) -> Vec<CollectionPair<'static>> {
         next[i] += 1;
         place
     };
-    let place = |Pair { pair, lines }: Pair| {
+    let place = |Pair { pair, lines, .. }: Pair| {
         let ends = lines.iter().filter_map(|_| {
             let (a, b) = (take(pair.a), take(pair.b));
             let ([ax, ay], [bx, by]) = (a?, b?);

@@ -8,7 +8,7 @@
 //! | `descriptors` | bytes of each row: SIFT's 128, type SIFT; those of others, floats as 4 bytes each, of undefined type and not in 3.8 |
 //! | `matches`, `two_view_geometries` | verified pairs alone: all their matches; those confirmed, configuration, F, E, H |
 //! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude; gravity, of those that say their orientation and are not mirrored, as COLMAP 4.2 |
-//! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
+//! | `rigs`, `frames` and theirs | one rig for each camera, one frame for each image, as COLMAP makes them; not in 3.8 |
 //!
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
 //! Where it is asked for, the layout is that of 3.8, which Debian and Ubuntu have: later versions read it, too, but it
@@ -152,6 +152,9 @@ pub fn export_beside<E: From<Error>>(
         })?;
         tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
         drop((tables, written));
+        if !options.old_layout {
+            database.execute_batch(schema::RIGS_AND_FRAMES).map_err(fault)?;
+        }
         Ok((database, exported))
     };
     let (results, cpu, inserted) = thread::scope(|scope| {
@@ -174,7 +177,8 @@ pub fn export_beside<E: From<Error>>(
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
         }
     }
-    exported.evidence = CollectionEvidence::of(collection.photographs().len(), &counts);
+    let photographs = collection.photographs().len();
+    exported.evidence = CollectionEvidence::of(photographs, photographs - exported.images, &counts);
     drop(tables);
     database.execute_batch("COMMIT").map_err(fault)?;
     database.close().map_err(|(_, e)| fault(e))?;

@@ -111,6 +111,13 @@ pub(crate) const NEW_TABLES: &str = "
     );
 ";
 
+/// Each camera is a rig of its own, each image a frame of its own. 0 is a camera, as a kind of sensor.
+pub(crate) const RIGS_AND_FRAMES: &str = "
+    INSERT INTO rigs SELECT camera_id, camera_id, 0 FROM cameras;
+    INSERT INTO frames SELECT image_id, camera_id FROM images;
+    INSERT INTO frame_data SELECT image_id, image_id, camera_id, 0 FROM images;
+";
+
 /// The other tables of 3.8: no rigs and frames, positions beside the names, one type of descriptors.
 pub(crate) const OLD_TABLES: &str = "
     PRAGMA user_version = 3800;

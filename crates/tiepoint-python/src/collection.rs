@@ -256,7 +256,8 @@ impl Collection {
                 p.cpu.check()?;
                 counts.extend(results.pairs_of(block)?.iter().map(VerifiedPair::counts));
             }
-            Ok(CollectionEvidence::of(self.collection.photographs().len(), &counts))
+            let unreadable = self.collection.status(&p.cpu)?.unreadable.len();
+            Ok(CollectionEvidence::of(self.collection.photographs().len(), unreadable, &counts))
         })?;
         assessed(py, Some(&found.assess()))
     }

@@ -4,12 +4,13 @@ use super::matched_pair::{MatchedPair, PairSearch, write_model};
 use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::image;
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
+use tiepoint::register::Modality;
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
@@ -19,6 +20,13 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
+    if format == Some(MatchFormat::Colmap) && (pair.views > 1 || pair.modality == Modality::Cross) {
+        return Err(Failure::work(format!(
+            "COLMAP's matches are numbers of the features that `detect` finds, but these pictures were tied by {}; choose \
+             another --format, or allow features alone: --views 1 --modality same",
+            if pair.views > 1 { "simulated views" } else { "their structure" }
+        )));
+    }
     let turned = pair.pictures.iter().zip(paths).filter(|(picture, _)| stored && picture.stored);
     for (_, path) in turned {
         context.note(&format!(

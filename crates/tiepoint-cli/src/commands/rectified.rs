@@ -18,12 +18,15 @@ use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
 
 /// The source of the focal lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FocalSource {
     Calibration,
     Option,
     Exif,
-    TiePoints,
+    /// With the focal length in the camera data, in pixels, if that fits no rectification.
+    TiePoints {
+        refused: Option<f64>,
+    },
 }
 
 impl FocalSource {
@@ -32,7 +35,7 @@ impl FocalSource {
             Self::Calibration => "calibration",
             Self::Option => "option",
             Self::Exif => "exif",
-            Self::TiePoints => "tie points",
+            Self::TiePoints { .. } => "tie points",
         }
     }
 }
@@ -69,11 +72,14 @@ impl Tied<'_> {
         } else if exif != [None; 2] {
             match by(&found.with_focal(exif[0]).with_focal_right(exif[1])) {
                 // The camera data may be wrong: of a photograph that was cropped, or taken with another lens.
-                Err(error) if error.kind() == ErrorKind::Degenerate => (by(&found)?, FocalSource::TiePoints),
+                Err(error) if error.kind() == ErrorKind::Degenerate => {
+                    let refused = exif[0].or(exif[1]);
+                    (by(&found)?, FocalSource::TiePoints { refused })
+                }
                 pair => (pair?, FocalSource::Exif),
             }
         } else {
-            (by(&found)?, FocalSource::TiePoints)
+            (by(&found)?, FocalSource::TiePoints { refused: None })
         };
         if let Some(baseline) = cameras.baseline {
             pair.rectification.baseline = baseline;
@@ -102,11 +108,17 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
         FocalSource::Calibration => return [None, None],
         FocalSource::Option => "as given",
         FocalSource::Exif => "from the camera data of the photographs (EXIF)",
-        FocalSource::TiePoints => "found from the tie points",
+        FocalSource::TiePoints { .. } => "found from the tie points",
     };
     let weak = "the focal length is weakly determined: found from two pictures alone it can be wrong by two or three times, \
                 and depth with it; --focal PX gives it";
-    let weak = (source == FocalSource::TiePoints).then(|| weak.to_owned());
+    let weak = match source {
+        FocalSource::TiePoints { refused: Some(px) } => Some(format!(
+            "the focal length in the camera data, {px:.0} px, fits no rectification by these tie points, so their geometry may be wrong; {weak}"
+        )),
+        FocalSource::TiePoints { refused: None } => Some(weak.to_owned()),
+        _ => None,
+    };
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
 }
 

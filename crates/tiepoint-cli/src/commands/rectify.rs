@@ -1,7 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that corresponding points lie in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use super::rectified::{FocalSource, Tied, describe_focal, say_focal};
+use super::rectified::{FocalSource, Tied, describe_focal, focal_lines, say_focal};
 use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
 use std::path::Path;
+use tiepoint::assess::Assessment;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     clock.time(Part::Write, || write(arguments, &pair, &images, context))?;
     summarise(arguments, &pair, &clock, context);
     pair.doubts().iter().for_each(|doubt| context.note(doubt));
-    found.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
+    pair.assess(&found).iter().for_each(|assessment| context.say(&assessment.to_string()));
     let names = json!({
         "left": arguments.left.display().to_string(),
         "right": arguments.right.display().to_string(),
@@ -154,6 +155,14 @@ impl RectifiedPair {
         self.agreement.map_or_else(Vec::new, |agreement| agreement.doubts(self.calibration.doffs))
     }
 
+    /// The verdict on the tie points, with what their rows say.
+    fn assess(&self, found: &MatchedPair) -> Option<Assessment> {
+        match &self.agreement {
+            Some(rows) => Some(Assessment::of_rows(found.assess(), rows, self.calibration.doffs)),
+            None => found.assess(),
+        }
+    }
+
     fn views(&self) -> [&RectifiedView; 2] {
         [&self.rectification.left, &self.rectification.right]
     }
@@ -203,7 +212,7 @@ impl RectifiedPair {
                 .to_owned(),
         };
         let section = Section::new("Rows")
-            .assessed(found.assess())
+            .assessed(self.assess(found))
             .view(View::Matches(view))
             .figures(described.clone());
         let section = match self.agreement {
@@ -218,7 +227,8 @@ impl RectifiedPair {
 
     /// The result as JSON. Values that come from tie points are null if there are none.
     fn describe(&self, found: &MatchedPair, calibrated: bool) -> Outcome<Value> {
-        let (size, agreement) = (self.rectification.left.size, self.agreement);
+        let (size, agreement, assessment) =
+            (self.rectification.left.size, self.agreement, self.assess(found));
         let [left, right] = self.views().map(RectifiedView::homography);
         // Affine cameras have none of these values.
         let metric = |value: Value| match self.calibration.projection {
@@ -226,6 +236,7 @@ impl RectifiedPair {
             Projection::Affine => Value::Null,
         };
         let cameras = describe_focal(&self.rectification, self.source);
+        let [_, weak] = focal_lines(&self.rectification, self.source);
         let rectified = json!({
             "width": size.width,
             "height": size.height,
@@ -235,9 +246,9 @@ impl RectifiedPair {
             "matches": found.tie.matches.len(),
             "modality": found.modality.name(),
             "inliers": agreement.map_or(0, |a| a.points),
-            "verdict": found.assess().map(|assessment| assessment.verdict),
-            "reasons": found.assess().map(|assessment| assessment.reasons),
-            "warnings": self.doubts(),
+            "verdict": assessment.as_ref().map(|assessment| assessment.verdict),
+            "reasons": assessment.as_ref().map(|assessment| &assessment.reasons),
+            "warnings": Vec::from_iter(self.doubts().into_iter().chain(weak)),
             "rms_vertical_px": agreement.map(|a| a.rms_vertical_px),
             "mean_vertical_px": agreement.map(|a| a.mean_vertical_px),
             "min_disparity": agreement.map(|a| a.disparities[0]),

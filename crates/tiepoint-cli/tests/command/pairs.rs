@@ -170,6 +170,12 @@ fn devices_match_pictures_of_two_sensors_alike() {
             assert!(json.contains(&format!(r#""device":"{device}""#)), "{device}: {json}");
             folder.read("m.csv")
         };
+        let places = format!("match a.png b.png -o m.txt --modality cross {more}");
+        folder.refuses(
+            places,
+            1,
+            &["numbers of the features", "their structure", "--views 1 --modality same"],
+        );
         let expected = run("cpu");
         for driver in cpu_and(&["opencl", "cuda"]) {
             let device = if driver == "cpu" { driver.to_owned() } else { format!("{driver}:0") };

@@ -226,6 +226,7 @@ fn a_calibration_that_does_not_fit_is_said() {
         told.contains("are left and right exchanged?") && json.contains("behind the cameras"),
         "{json}{told}"
     );
+    assert_eq!(value(&json, "verdict"), "\"poor\"", "a scene behind the cameras");
     // A hole of floats is no data in the mask either.
     let left = folder.bytes("l.png");
     let holed =

@@ -21,6 +21,9 @@ const WEAK: f64 = 0.1;
 /// The share of the pairs that are weak.
 const MANY_WEAK: [f64; 2] = [0.1, 0.5];
 
+/// The share of the pairs whose camera only turned, which give no depth.
+const TURNED: [f64; 2] = [0.5, 0.9];
+
 /// A verified pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairCounts {
@@ -30,6 +33,8 @@ pub struct PairCounts {
     pub matches: usize,
     /// Those of them that agree.
     pub inliers: usize,
+    /// Whether the camera only turned between them.
+    pub turned: bool,
 }
 
 /// What was measured about a collection.
@@ -39,7 +44,9 @@ pub struct CollectionEvidence {
     pub photographs: usize,
     /// Sizes of the groups of two or more photographs that pairs connect, the largest first.
     pub groups: Vec<usize>,
-    /// Photographs that match no other, or could not be read.
+    /// Those that cannot be read.
+    pub unreadable: usize,
+    /// Others that match no other.
     pub alone: usize,
     /// Pairs without which a group falls into two of at least two photographs each.
     pub bridges: Vec<[usize; 2]>,
@@ -47,11 +54,13 @@ pub struct CollectionEvidence {
     pub pairs: usize,
     /// Those in which hardly a match agrees.
     pub weak: usize,
+    /// Those whose camera only turned.
+    pub turned: usize,
 }
 
 impl CollectionEvidence {
-    /// Measures a number of photographs and the verified pairs among them.
-    pub fn of(photographs: usize, pairs: &[PairCounts]) -> Self {
+    /// Measures a number of photographs, some of them unreadable, and the verified pairs among them.
+    pub fn of(photographs: usize, unreadable: usize, pairs: &[PairCounts]) -> Self {
         let mut neighbours = vec![vec![]; photographs];
         for (edge, &PairCounts { ends: [a, b], .. }) in pairs.iter().enumerate() {
             neighbours[a].push((b, edge));
@@ -75,14 +84,18 @@ impl CollectionEvidence {
         bridges.sort_unstable();
         let is_weak = |pair: &&PairCounts| (pair.inliers as f64) < WEAK * pair.matches as f64;
         let weak = pairs.iter().filter(is_weak).count();
-        Self { photographs, groups, alone, bridges, pairs: pairs.len(), weak }
+        let turned = pairs.iter().filter(|pair| pair.turned).count();
+        // An unreadable photograph has no pair.
+        let alone = alone - unreadable.min(alone);
+        Self { photographs, unreadable, groups, alone, bridges, pairs: pairs.len(), weak, turned }
     }
 
     /// The verdict.
     pub fn assess(&self) -> Assessment {
-        let all = self.photographs.max(1) as f64;
+        let read = self.photographs - self.unreadable;
+        let all = read.max(1) as f64;
         let largest = self.groups.first().copied().unwrap_or(0);
-        let outside = (self.photographs - largest) as f64 / all;
+        let outside = (read - largest) as f64 / all;
         let alone = self.alone as f64 / all;
         let weak = self.weak as f64 / self.pairs.max(1) as f64;
         let more = "Photographs from between may join them, or more pairs (`--pairs exhaustive`), if not all were tried";
@@ -93,12 +106,12 @@ impl CollectionEvidence {
                 expected: "one group of all photographs".into(),
                 verdict: Verdict::above(outside, OUTSIDE),
                 text: match (largest, self.groups.len()) {
-                    (n, 1) if n == self.photographs => {
+                    (n, 1) if n == read => {
                         format!("all {} photographs are connected", counted(n))
                     }
                     (_, 0) => "no two photographs are connected".into(),
                     (n, _) => {
-                        let [n, all] = [n, self.photographs].map(counted);
+                        let [n, all] = [n, read].map(counted);
                         format!("{n} of {all} photographs are in the largest connected group")
                     }
                 },
@@ -114,6 +127,17 @@ impl CollectionEvidence {
                     n => format!("{} photographs match no other", counted(n)),
                 },
                 "The page lists them; blurred ones and other scenes are best left out",
+            ),
+            Reason::share_above(
+                "unreadable",
+                self.unreadable as f64 / self.photographs.max(1) as f64,
+                ALONE,
+                match self.unreadable {
+                    0 => "every file can be read".into(),
+                    1 => "1 photograph cannot be read".into(),
+                    n => format!("{} photographs cannot be read", counted(n)),
+                },
+                "Replace these files or leave them out; `-v` and the page name them",
             ),
             Reason {
                 measure: "bridges",
@@ -137,6 +161,17 @@ impl CollectionEvidence {
                     counted(self.pairs)
                 ),
                 "Do they show one scene? `tiepoint match A B` judges a pair; a lower `--ratio` and more `--min-inliers` verify fewer",
+            ),
+            Reason::share_above(
+                "turned",
+                self.turned as f64 / self.pairs.max(1) as f64,
+                TURNED,
+                format!(
+                    "in {} of {} verified pairs the camera only turned",
+                    counted(self.turned),
+                    counted(self.pairs)
+                ),
+                "A reconstruction needs photographs from several places",
             ),
         ])
     }
@@ -215,21 +250,26 @@ mod tests {
             ),
             ("one alone of seven", 7, joined, vec![6], 1, vec![[2, 3]], Verdict::Doubtful),
         ] {
-            let pairs: Vec<_> =
-                pairs.into_iter().map(|ends| PairCounts { ends, matches: 40, inliers: 30 }).collect();
-            let found = CollectionEvidence::of(count, &pairs);
+            let pairs: Vec<_> = pairs
+                .into_iter()
+                .map(|ends| PairCounts { ends, matches: 40, inliers: 30, turned: false })
+                .collect();
+            let found = CollectionEvidence::of(count, 0, &pairs);
             let expected = CollectionEvidence {
                 photographs: count,
+                unreadable: 0,
                 groups,
                 alone,
                 bridges,
                 pairs: pairs.len(),
                 weak: 0,
+                turned: 0,
             };
             assert_eq!(found, expected, "{name}");
             assert_eq!(found.assess().verdict, verdict, "{name}: {}", found.assess());
         }
-        let pair = |a: usize, inliers: usize| PairCounts { ends: [a, a + 1], matches: 900, inliers };
+        let pair =
+            |a: usize, inliers: usize| PairCounts { ends: [a, a + 1], matches: 900, inliers, turned: false };
         for (inliers, verdict) in
             [([400; 3], Verdict::Good), ([400, 400, 30], Verdict::Doubtful), ([30; 3], Verdict::Poor)]
         {
@@ -238,12 +278,20 @@ mod tests {
                 pair(1, inliers[1]),
                 PairCounts { ends: [0, 2], ..pair(0, inliers[2]) },
             ];
-            let found = CollectionEvidence::of(3, &pairs).assess();
+            let found = CollectionEvidence::of(3, 0, &pairs).assess();
             assert_eq!(found.verdict, verdict, "{found}");
         }
+        let turned = [0, 1].map(|a| PairCounts { turned: true, ..pair(a, 400) });
+        let found = CollectionEvidence::of(3, 0, &turned).assess();
+        assert_eq!((found.verdict, found.reasons[0].measure), (Verdict::Poor, "turned"), "{found}");
+        let found = CollectionEvidence::of(5, 2, &[pair(0, 400), pair(1, 400)]);
+        assert_eq!((found.alone, found.groups.clone()), (0, vec![3]), "two of five cannot be read");
+        let reasons = found.assess().reasons;
+        assert_eq!(reasons[0].measure, "unreadable", "{reasons:?}");
+        assert!(reasons[1..].iter().all(|reason| reason.verdict == Verdict::Good), "{reasons:?}");
         // A line too long for recursion.
         let line: Vec<_> =
             (0..99_999).map(|i| PairCounts { ends: [i, i + 1], ..PairCounts::default() }).collect();
-        assert_eq!(CollectionEvidence::of(100_000, &line).bridges.len(), 99_997, "all but both ends");
+        assert_eq!(CollectionEvidence::of(100_000, 0, &line).bridges.len(), 99_997, "all but both ends");
     }
 }

@@ -66,6 +66,14 @@ impl Deviations {
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }
 
+    /// The share of the matches that deviate by more than this many pixels whose neighbours deviate as they do; of none, 0.
+    pub(super) fn supported_beyond(&self, within: f64) -> Option<f64> {
+        let beyond: Vec<usize> =
+            (0..self.all.len()).filter(|&i| squared(self.all[i].by) > within * within).collect();
+        let supported = beyond.iter().filter(|&&i| self.is_supported(i, within)).count();
+        (!self.all.is_empty()).then(|| supported as f64 / beyond.len().max(1) as f64)
+    }
+
     /// What neighbours have in common, among matches that deviate by less than `below` pixels; `None` for too few.
     pub(super) fn common(&self, below: f64) -> Option<Common> {
         let counts = |&i: &usize| squared(self.all[i].by) < below * below;

@@ -21,6 +21,8 @@ pub use collection::{CollectionEvidence, PairCounts};
 pub use pair::{Cell, PairEvidence};
 pub use stereo::{AT_END, StereoEvidence, VALID};
 
+use crate::error::counted;
+use crate::geometry::rectify::Agreement;
 use serde::Serialize;
 
 /// How far a result can be believed, from best to worst.
@@ -116,6 +118,28 @@ impl Assessment {
             text: wrong.into(),
             next: Some(next.into()),
         }])
+    }
+
+    /// Of a rectified pair, from the verdict on the model, if there is one, and from how the rows of tie points agree. `doffs` is
+    /// added to disparities for depth.
+    pub fn of_rows(of_model: Option<Self>, agreement: &Agreement, doffs: f64) -> Self {
+        let doubts = agreement.doubts(doffs);
+        let rows = Reason {
+            measure: "rows",
+            value: agreement.rms_vertical_px,
+            expected: "rows that agree, and a scene before the cameras".into(),
+            verdict: if doubts.is_empty() { Verdict::Good } else { Verdict::Poor },
+            text: match doubts.is_empty() {
+                true => format!(
+                    "the rows of {} tie points differ by {:.2} px",
+                    counted(agreement.points),
+                    agreement.rms_vertical_px
+                ),
+                false => doubts.join("; "),
+            },
+            next: None,
+        };
+        Self::of(of_model.map_or_else(Vec::new, |found| found.reasons).into_iter().chain([rows]).collect())
     }
 
     /// From reasons in the order of their importance. A good reason needs no next step.

@@ -14,6 +14,9 @@
 //! - **Number and spread** of the inliers over the nine parts.
 //! - **Unmoved** pictures have features that agree wherever there are features. Captions, frames and logos, which lie on
 //!   pictures of different things, agree as well, but only where they are.
+//! - **Parallax**: an epipolar geometry needs inliers off the plane that most of them lie on, where there is one. Those off a
+//!   plane deviate as their neighbours do. Wrong matches of what repeats itself on a plane obey an epipolar geometry, too,
+//!   but their neighbours lie on the plane.
 //! - **Reach**: a map is continued into parts without inliers. The residuals that neighbours have in common grow there
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
@@ -25,9 +28,10 @@
 use super::deviations::{Deviation, Deviations};
 use super::reach::amplification;
 use super::{Assessment, Reason, Verdict, percent};
+use crate::device::Cpu;
 use crate::error::counted;
 use crate::feature::Keypoint;
-use crate::geometry::estimate::residuals;
+use crate::geometry::estimate::{estimate, residuals};
 use crate::geometry::{Correspondence, Homography, Model, ModelKind};
 use crate::image::Size;
 use crate::matching::Match;
@@ -95,6 +99,10 @@ const STILL: f64 = 4.0;
 /// The number of places along each axis, and how many features a place must have to count.
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
+/// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
+/// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
+const PARALLAX: [f64; 2] = [0.25, 0.1];
+const ON_PLANE: f64 = 0.75;
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
 
@@ -182,6 +190,9 @@ pub struct PairEvidence {
     /// The share of the places with features, of 16 × 16, in which an inlier lies: in A or in B, whichever is less; none where the
     /// map moves something.
     pub unmoved: Option<f64>,
+    /// The share of the inliers off the plane of most of them whose neighbours deviate as they do; none where the model is a map,
+    /// or less than three quarters lie on one plane.
+    pub parallax: Option<f64>,
     /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
     /// few matches.
     pub common: Option<f64>,
@@ -294,6 +305,7 @@ impl PairEvidence {
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
             rival,
             unmoved,
+            parallax: model.kind().is_epipolar().then(|| parallax(keypoints, tie, options)).flatten(),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
             reach_px: common.zip(amplified).map(|(common, by)| common.rms_px * by),
@@ -346,6 +358,15 @@ impl PairEvidence {
             );
             let next = "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
             reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, next));
+        }
+        if let Some(share) = self.parallax {
+            let text = format!(
+                "most inliers lie on one plane, and {} of the others deviate from it as their neighbours do",
+                percent(share)
+            );
+            let next = "A plane or a turned camera determines no epipolar geometry: `--model homography`, or photographs from \
+                        places farther apart";
+            reasons.push(Reason::share_below("parallax", share, PARALLAX, text, next));
         }
         reasons.push(Reason {
             measure: "inliers",
@@ -465,6 +486,20 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bo
     let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
     // NaN contradicts.
     !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
+}
+
+/// See [`PairEvidence::parallax`].
+fn parallax([a, b]: [&[Keypoint]; 2], tie: &TiePoints, options: &TieOptions) -> Option<f64> {
+    let inliers: Vec<_> = tie.inliers.iter().map(|&i| tie.matches[i].correspondence(a, b)).collect();
+    let plane = estimate(ModelKind::Homography, &inliers, &options.robust, &Cpu::sequential()).ok()?;
+    let map = plane
+        .b_from_a
+        .homography()
+        .filter(|_| plane.inliers.len() as f64 >= ON_PLANE * inliers.len() as f64)?;
+    let deviation =
+        |p: &Correspondence| map.apply(p.a).map(|[x, y]| Deviation { at: p.a, by: [p.b[0] - x, p.b[1] - y] });
+    let deviations = Deviations::new(inliers.iter().filter_map(deviation).collect());
+    deviations.supported_beyond(options.robust.threshold_px)
 }
 
 /// Which of the nine parts of a picture have their middle in the other.
@@ -631,6 +666,37 @@ mod tests {
             let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
             assert!(evidence.rival.unwrap().abs_diff(displaced) <= 2, "{:?}", evidence.rival);
             assert_eq!(evidence.assess().verdict, expected, "{}", evidence.assess());
+        }
+    }
+
+    /// 400 matches of a plane, and 60 others: displaced on the plane as what repeats itself, or of a thing before it.
+    #[test]
+    fn an_epipolar_geometry_of_a_plane_is_poor() {
+        let mut random = Random::new(2);
+        let keypoint =
+            |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
+        for (is_thing, expected) in [(false, 0.0..0.1), (true, 0.9..1.1)] {
+            let (mut a, mut b) = (vec![], vec![]);
+            for i in 0..460 {
+                let place = match i < 400 || !is_thing {
+                    true => [random.range(0.0, 400.0), random.range(0.0, 300.0)],
+                    false => [random.range(150.0, 220.0), random.range(100.0, 170.0)],
+                };
+                let by = if i < 400 {
+                    0.0
+                } else if is_thing {
+                    14.0
+                } else {
+                    random.range(10.0, 150.0)
+                };
+                a.push(keypoint(place));
+                b.push(keypoint([0.9 * place[0] + 20.0 + by, 0.95 * place[1] + 8.0]));
+            }
+            let matches: Vec<Match> =
+                (0..460).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+            let tie = TiePoints::without_model(matches);
+            let found = parallax([&a, &b], &tie, &TieOptions::default()).unwrap();
+            assert!(expected.contains(&found), "a thing: {is_thing}: {found}");
         }
     }
 

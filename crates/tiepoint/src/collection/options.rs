@@ -150,6 +150,26 @@ options! {
     }
 }
 
+impl PairOptions {
+    /// A warning if options are given that this choice of pairs does not read.
+    pub(super) fn without_effect(&self) -> Option<String> {
+        use PairChoice::{Auto, Gps, Sequence, TopScale};
+        let usual = Self::default();
+        let given = [
+            ("exhaustive-up-to", self.exhaustive_up_to != usual.exhaustive_up_to, [Auto, Auto]),
+            ("overlap", self.overlap != usual.overlap, [Sequence, Sequence]),
+            ("neighbours", self.neighbours != usual.neighbours, [Auto, Gps]),
+            ("max-metres", self.max_metres != usual.max_metres, [Auto, Gps]),
+            ("top-features", self.top_features != usual.top_features, [Auto, TopScale]),
+            ("top-matches", self.top_matches != usual.top_matches, [Auto, TopScale]),
+            ("top-partners", self.top_partners != usual.top_partners, [Auto, TopScale]),
+        ];
+        let unread = given.iter().filter(|(_, given, readers)| *given && !readers.contains(&self.choice));
+        let names = unread.map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("no effect with pairs {}: {names}", self.choice))
+    }
+}
+
 named! {
     /// How pairs are chosen.
     pub enum PairChoice as "pairs" {

@@ -126,7 +126,8 @@ impl Collection {
             ));
         }
         own.finish()?;
-        written.evidence = CollectionEvidence::of(self.photographs().len(), &counts);
+        written.evidence =
+            CollectionEvidence::of(self.photographs().len(), self.status(cpu)?.unreadable.len(), &counts);
         Ok(written)
     }
 

@@ -44,7 +44,8 @@ impl VerifiedPair {
     /// The numbers by which a collection is judged.
     pub fn counts(&self) -> PairCounts {
         let inliers = self.inlier.iter().filter(|inlier| **inlier).count();
-        PairCounts { ends: [self.a, self.b], matches: self.matches.len(), inliers }
+        let turned = self.configuration == Configuration::Panoramic;
+        PairCounts { ends: [self.a, self.b], matches: self.matches.len(), inliers, turned }
     }
 
     /// The matches that agree with the geometry.

@@ -19,6 +19,7 @@ impl Scanned {
         if options.features.masks.is_some() && self.masked < all {
             warnings.push(format!("{} of {all} photographs have no mask", all - self.masked));
         }
+        warnings.extend(options.pairs.without_effect());
         warnings
     }
 }

@@ -97,6 +97,10 @@ fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
         ("images", &[][..]),
         ("images/a.png images/c.png bad", &["warning: 3 of 5 photographs are left out"]),
         ("places --pairs gps", &["warning: 2 of 4 photographs record no position"]),
+        (
+            "images/a.png images/c.png --pairs exhaustive --overlap 2 --top-features 9",
+            &["warning: no effect with pairs exhaustive: overlap, top-features"],
+        ),
         ("images --pairs none.txt", &[no_pair, "warning: no two photographs"]),
         ("images/a.png images/other.png", &["warning: no two photographs were found to show the same thing"]),
     ] {
