@@ -413,11 +413,47 @@ def test_xarray(scene):
     assert (understood.transform, understood.crs, understood.nodata) == (PLACE, CRS, 0)
     bare = xarray.DataArray(fixed.values, dims=("y", "x"), coords={"x": fixed.x.values, "y": fixed.y.values})
     assert np.allclose(raster.read(bare).transform, PLACE)
+    rounded = fixed.assign_coords(x=fixed.x.astype("f4"), y=fixed.y.astype("f4"))
+    assert raster.read(rounded).transform == PLACE, "the exact one that the attribute tells"
     moving = xarray.DataArray(np.stack([scene.moving] * 2), dims=("band", "y", "x"))
     found = raster.register(fixed, moving, "affine", device="cpu")
     again = raster.read(found.warped.to_xarray())
     assert again.transform == PLACE and again.crs == CRS
     assert np.array_equal(again.values, found.warped.values) and again.values.shape == (2, 240, 320)
+
+
+@pytest.mark.parametrize("place", [PLACE, (1e-5, 0.0, 3.25, 0.0, -1e-5, 45.5), (0.5, 0.1, 300_000.0, 0.1, -0.5, 5_000_000.0)])
+@pytest.mark.parametrize(
+    "part", [(slice(50, 150), slice(100, 300)), (slice(None, None, 2), slice(1, None, 3)), (slice(None, None, -1), slice(None))]
+)
+def test_a_part_of_an_array_keeps_its_place(scene, place, part):
+    """Cut, thinned or turned; the attribute GeoTransform that goes with it is that of the whole."""
+    pytest.importorskip("xarray")
+    whole = raster.Raster(scene.reference, place, CRS)
+    array = whole.to_xarray()
+    assert raster.read(array).transform == place
+    rows, columns = part
+    cut = raster.read(array.isel(y=rows, x=columns))
+    corners = [(0, 0), (0, -1), (-1, 0), (-1, -1)]
+    there = np.array([(np.arange(320)[columns][c], np.arange(240)[rows][r]) for r, c in corners])
+    own = [(range(cut.shape[1])[c], range(cut.shape[0])[r]) for r, c in corners]
+    assert np.allclose(cut.to_map(own), whole.to_map(there), rtol=0, atol=1e-3 * place[0])
+    for wrong in ([0, 1, 3], [5]):
+        with pytest.raises(tp.ImageError, match="evenly|expected two or more"):
+            raster.read(array.isel(x=wrong))
+
+
+def test_netcdf_of_gdal(scene):
+    """Rows from south to north under a north-up GeoTransform, and a grid mapping of any name."""
+    pytest.importorskip("xarray")
+    north_up = raster.Raster(scene.reference, (1e-5, 0.0, 3.25, 0.0, -1e-5, 45.5), "EPSG:4326").to_xarray()
+    named = north_up.rename(y="lat", x="lon", spatial_ref="transverse_mercator")[::-1]
+    for told in (named.attrs, named.encoding):
+        told["grid_mapping"] = "transverse_mercator"
+        understood = raster.read(named)
+        assert understood.crs == "EPSG:4326" and np.array_equal(understood.values, scene.reference[::-1])
+        assert np.allclose(understood.transform, (1e-5, 0, 3.25, 0, 1e-5, 45.5 - 240e-5), rtol=1e-9, atol=1e-12)
+        told.clear()
 
 
 def test_a_colour_photograph_is_three_bands(scene):

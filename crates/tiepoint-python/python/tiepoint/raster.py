@@ -163,8 +163,9 @@ class Raster(Result):
     def to_xarray(self) -> xarray.DataArray:
         """The raster as a ``DataArray`` with the dimensions (band,) y, x; xarray must be installed.
 
-        Coordinates x and y are the centres of pixels. Transform and CRS are stored as GDAL's attributes of the
-        coordinate ``spatial_ref``, where rioxarray and this module look for them.
+        Coordinates x and y are the centres of pixels; those of a turned grid are xc and yc, (H, W), as rioxarray's. Transform
+        and CRS are stored as GDAL's attributes of the coordinate ``spatial_ref``, where rioxarray and this module look for
+        them. A part of the array keeps its place: `read` goes by the coordinates.
         """
         import numpy as np
         import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -175,9 +176,12 @@ class Raster(Result):
         if self.transform is not None:
             a, b, c, d, e, f = _coefficients(self.transform)
             reference["GeoTransform"] = " ".join(repr(v) for v in (c, a, b, f, d, e))
+            col, row = np.arange(self.shape[1]) + 0.5, np.arange(self.shape[0]) + 0.5
             if b == 0 and d == 0:
-                height, width = self.shape
-                coordinates = {"x": a * (np.arange(width) + 0.5) + c, "y": e * (np.arange(height) + 0.5) + f}
+                coordinates = {"x": a * col + c, "y": e * row + f}
+            else:
+                x, y = (p * col + q * row[:, None] + r for p, q, r in ((a, b, c), (d, e, f)))
+                coordinates = {"xc": (dims[-2:], x), "yc": (dims[-2:], y)}
         if reference:
             coordinates["spatial_ref"] = ((), 0, reference)
         attributes = {} if self.nodata is None else {"_FillValue": self.nodata}
@@ -587,23 +591,24 @@ def _of_data_array(array: Any) -> Raster:
         raise ImageError(f"the array has the dimensions {tuple(dims)}: expected y and x, and at most one of bands")
     order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
     values = array.values.transpose(order)
-    known: dict[str, Any] = {}
-    for name in ("spatial_ref", "crs"):
-        if name in array.coords:
-            known = dict(array.coords[name].attrs)
-            break
+    told = {**getattr(array, "encoding", {}), **array.attrs}
+    # CF names the variable of the grid mapping, GDAL's programs call it spatial_ref.
+    mapping = next((n for n in (str(told.get("grid_mapping", "")).partition(":")[0], "spatial_ref", "crs") if n in array.coords), None)
+    known: dict[str, Any] = {} if mapping is None else dict(array.coords[mapping].attrs)
+    transform: Any = None
     if "GeoTransform" in known:
         c, a, b, f, d, e = (float(v) for v in str(known["GeoTransform"]).split())
-        transform: Any = (a, b, c, d, e, f)
-    elif rows in array.coords and columns in array.coords:
-        (a, c), (e, f) = (_spacing(array.coords[name].values, name) for name in (columns, rows))
-        transform = (a, 0.0, c, 0.0, e, f)
-    else:
-        transform = array.rio.transform() if hasattr(array, "rio") else None
+        transform = (a, b, c, d, e, f)
+    if rows in array.coords and columns in array.coords:
+        x, y = (array.coords[name].values for name in (columns, rows))
+        transform = _placed(x[None, :], y[:, None], transform)
+    elif "xc" in array.coords and "yc" in array.coords:
+        transform = _placed(*(array.coords[name].transpose(rows, columns).values for name in ("xc", "yc")), transform)
+    elif transform is None and hasattr(array, "rio"):
+        transform = array.rio.transform()
         if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
             transform = None
-    found = [{**getattr(array, "encoding", {}), **array.attrs}.get(k) for k in ("_FillValue", "missing_value", "nodata")]
-    nodata = next((float(v) for v in found if v is not None), None)
+    nodata = next((told[k] for k in ("_FillValue", "missing_value", "nodata") if told.get(k) is not None), None)
     crs = known.get("crs_wkt") or known.get("spatial_ref")
     if hasattr(array, "rio"):
         crs = crs if array.rio.crs is None else array.rio.crs
@@ -611,17 +616,38 @@ def _of_data_array(array: Any) -> Raster:
     return Raster(values, transform, crs, nodata)
 
 
-def _spacing(centres: Any, name: str) -> tuple[float, float]:
-    """Size of a pixel and outer edge of the first, from the centres along an axis."""
+def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
+    """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: the exact one that
+    is told, unless the array was cut, thinned or turned since."""
     import numpy as np
 
-    places = np.asarray(centres, np.float64)
-    if len(places) < 2:
-        raise ImageError(f"the coordinate {name} has {len(places)} value: expected two or more, or a GeoTransform")
-    step = float(places[-1] - places[0]) / (len(places) - 1)
-    if step == 0 or not bool((np.abs(np.diff(places) - step) <= 1e-3 * abs(step)).all()):
-        raise ImageError(f"the coordinate {name} is not evenly spaced: expected a grid of equal pixels")
-    return step, float(places[0]) - step / 2
+    axes = [np.asarray(v, np.result_type(v, np.float32)) for v in (x, y)]
+    rounding = [float(np.spacing(np.abs(v).max())) for v in axes]
+    axes = np.broadcast_arrays(*axes)
+    height, width = axes[0].shape
+
+    def lies_at(transform: Sequence[float]) -> bool:
+        # Along the edges: what was cut out of a grid is alike in all its rows.
+        every = slice(None)
+        for at in ((0, every), (-1, every), (every, 0), (every, -1)):
+            row, col = np.arange(height)[at[0]] + 0.5, np.arange(width)[at[1]] + 0.5
+            for places, off, (a, b, c) in zip(axes, rounding, (transform[:3], transform[3:]), strict=True):
+                if not (np.abs(a * col + b * row + c - places[at]) <= 0.01 * (abs(a) + abs(b)) + off).all():
+                    return False
+        return True
+
+    if told is not None and lies_at(told):
+        return told
+    if min(height, width) < 2:
+        raise ImageError(f"the array has {height} rows and {width} columns: expected two or more of each, or a GeoTransform of their place")
+    found: list[float] = []
+    for places in axes:
+        first, right, below = (float(places[at]) for at in ((0, 0), (0, -1), (-1, 0)))
+        a, b = (right - first) / (width - 1), (below - first) / (height - 1)
+        found += a, b, first - (a + b) / 2
+    if not lies_at(found):
+        raise ImageError("the coordinates of the array are not evenly spaced: expected a grid of equal pixels")
+    return _coefficients(found)
 
 
 def _wkt(crs: Any) -> str:
