@@ -169,7 +169,7 @@ def test_a_hole_invalidates_the_support_of_the_interpolation(interpolation):
     found = raster.register((image, PLACE), (holed,), "similarity", interpolation=interpolation, device="cpu")
     flat = raster._warped(
         raster.Raster(np.where(np.isnan(holed), np.nan, 1).astype(np.float32)),
-        found.reference, found.registration, interpolation, None, "cpu",
+        found.reference, found.registration, interpolation, (np.dtype("f4"), np.nan, np.nan), "cpu",
     )
     inside = flat.mask != 0
     assert np.abs(flat.values[inside] - 1).max() < 1e-5
@@ -232,6 +232,9 @@ def test_results_are_printed_pickled_and_compared(found):
         ((np.zeros((4, 4)), (0, 0, 0, 0, 0, 0)), "inverted"),
         ((np.zeros((4, 4)), (1, 0, float("nan"), 0, 1, 0)), "finite"),
         ((np.zeros((4, 4)), None, None, None, 5), "parts"),
+        ((np.zeros((4, 4)), None, None, [0, 0]), r"nodata of a raster is \[0, 0\]: expected one number"),
+        ((np.zeros((4, 4)), None, None, "none"), "expected one number"),
+        (types.SimpleNamespace(data_vars={"red": 0, "nir": 0}, dims=(), coords={}), "Dataset of xarray: expected .*'red', 'nir'"),
         (3, "int is no raster"),
         (None, "no raster"),
     ],
@@ -252,6 +255,9 @@ def test_wrong_options_and_missing_places(scene, found):
         raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
     with pytest.raises(tp.OptionError, match="nodata"):
         raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
+    for odd in (np.nan, np.inf, 0.5, -9999, [7], "7"):
+        told = raster.register((scene.reference,), (scene.moving, None, None, odd), "affine", device="cpu").warped.nodata
+        assert told == (7 if odd in ([7], "7") else None), "no value of a byte is no nodata"
     placeless = raster.register((scene.reference,), (scene.moving,), "affine", device="cpu")
     with pytest.raises(tp.OptionError, match="transform"):
         _ = placeless.gcps
@@ -343,6 +349,12 @@ def test_rasterio(scene, tmp_path):
         found = raster.register(fixed, laid, "affine", device="cpu")
     assert raster.register(tmp_path / "map.tif", str(tmp_path / "scene.tif"), "affine", device="cpu").warped == found.warped
     warped = found.warped
+    for bare in (found.warped, raster.register((scene.reference, place, CRS), scene.moving, "affine", device="cpu").warped):
+        with rasterio.open(tmp_path / "bare.tif", "w", **bare.profile) as file:
+            file.write(bare.bands)
+            file.write_mask(bare.mask)
+        assert 0.7 < (bare.mask != 0).mean() < 1
+        assert np.array_equal(raster.read(tmp_path / "bare.tif").valid(), bare.mask)
     with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
         file.write(warped.bands)
     with rasterio.open(tmp_path / "out.tif") as file:
@@ -419,6 +431,10 @@ def test_xarray(scene):
     found = raster.register(fixed, moving, "affine", device="cpu")
     again = raster.read(found.warped.to_xarray())
     assert again.transform == PLACE and again.crs == CRS
+    assert np.array_equal(again.valid(), found.warped.mask) and (again.valid() == 0).any()
+    turned = raster.read(found.warped.to_xarray().transpose("x", "band", "y")[::-1])
+    assert np.array_equal(turned.valid(), found.warped.mask[:, ::-1])
+    assert "valid" not in fixed.coords, "nodata says it"
     assert np.array_equal(again.values, found.warped.values) and again.values.shape == (2, 240, 320)
 
 

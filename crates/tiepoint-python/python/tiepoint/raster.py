@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     _Path = str | os.PathLike[str]
     _Coefficients = tuple[float, float, float, float, float, float]
+    #: The type of warped values, their nodata, and the value where there is no data.
+    _Filled = tuple[np.dtype[Any], float | None, float]
 
 __all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
 
@@ -104,6 +106,13 @@ class Raster(Result):
             raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
         if values.dtype.kind not in "buif":
             raise ImageError(f"a raster holds {values.dtype}: expected integers or floats")
+        if self.nodata is not None:
+            try:
+                nodata = np.asarray(self.nodata).item()
+                float(nodata)
+            except (TypeError, ValueError):
+                raise ImageError(f"the nodata of a raster is {self.nodata!r}: expected one number, or None") from None
+            object.__setattr__(self, "nodata", float(nodata) if isinstance(nodata, str) else nodata)
         object.__setattr__(self, "values", values)
         if self.transform is not None:
             _coefficients(self.transform)
@@ -127,7 +136,7 @@ class Raster(Result):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """The profile for ``rasterio.open(path, "w", **profile)`` to write the values as a GeoTIFF."""
+        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF."""
         told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
         return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
 
@@ -165,7 +174,8 @@ class Raster(Result):
 
         Coordinates x and y are the centres of pixels; those of a turned grid are xc and yc, (H, W), as rioxarray's. Transform
         and CRS are stored as GDAL's attributes of the coordinate ``spatial_ref``, where rioxarray and this module look for
-        them. A part of the array keeps its place: `read` goes by the coordinates.
+        them. A part of the array keeps its place: `read` goes by the coordinates. If `mask` leaves out more than `nodata` does,
+        the coordinate ``valid`` tells it: ``array.where(array.valid)`` is NaN where there is no data.
         """
         import numpy as np
         import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -184,6 +194,9 @@ class Raster(Result):
                 coordinates = {"xc": (dims[-2:], x), "yc": (dims[-2:], y)}
         if reference:
             coordinates["spatial_ref"] = ((), 0, reference)
+        valid = self.valid()
+        if (valid != dataclasses.replace(self, mask=None).valid()).any():
+            coordinates["valid"] = (dims[-2:], valid != 0)
         attributes = {} if self.nodata is None else {"_FillValue": self.nodata}
         return xarray.DataArray(self.values, dims=dims, coords=coordinates, attrs=attributes)
 
@@ -384,6 +397,9 @@ def read(raster: Any) -> Raster:
         return Raster(*raster)
     if isinstance(raster, (str, os.PathLike)):
         return _of_file(raster)
+    if hasattr(raster, "data_vars"):
+        names = ", ".join(map(repr, raster.data_vars))
+        raise ImageError(f"the raster is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
     if hasattr(raster, "dataset_mask"):
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
@@ -453,6 +469,7 @@ def register(
     if interpolation not in _REACH:
         raise OptionError(f"option interpolation is {interpolation!r}: expected one of {', '.join(map(repr, _REACH))}")
     fixed, laid = read(reference), read(moving)
+    filled = _filled(laid, nodata)
     found = _register.register(
         _searched(fixed, bands),
         _searched(laid, bands),
@@ -462,7 +479,7 @@ def register(
         interpolation=interpolation,
         **options,
     )
-    warped = _warped(laid, fixed, found, interpolation, nodata, options.get("device"))
+    warped = _warped(laid, fixed, found, interpolation, filled, options.get("device"))
     return RasterRegistration(fixed, laid, warped, found)
 
 
@@ -487,22 +504,12 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
 
 
 def _warped(
-    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, nodata: float | None, device: Any
+    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, filled: _Filled, device: Any
 ) -> Raster:
     """All bands on the grid of the reference, and where they hold data."""
     import numpy as np
 
-    kept = _kept(moving.values.dtype)
-    given = moving.nodata if nodata is None else nodata
-    if kept.kind == "f":
-        fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
-    else:
-        fill = 0 if given is None else given
-        bounds = np.iinfo(kept)
-        if fill != int(fill) or not bounds.min <= fill <= bounds.max:
-            if nodata is not None:
-                raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
-            given, fill = None, 0
+    kept, given, fill = filled
     valid = moving.valid()
     near = {"shape": fixed.shape, "device": device}
     # Holes are warped, not data: a sum of only zeros is exactly 0.
@@ -516,11 +523,25 @@ def _warped(
         if kept.kind != "f" and placed.dtype.kind == "f":
             placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
         out[...] = np.where(whole, placed, fill)
-    if kept.kind == "f":
-        given = fill
     mask = np.where(whole, np.uint8(255), np.uint8(0))
     one = values[0] if moving.values.ndim == 2 else values
     return Raster(one, fixed.transform, fixed.crs, given, mask)
+
+
+def _filled(moving: Raster, nodata: float | None) -> _Filled:
+    """How the warped raster is filled; `nodata` is the option."""
+    import numpy as np
+
+    kept = _kept(moving.values.dtype)
+    given = (moving if nodata is None else dataclasses.replace(moving, nodata=nodata)).nodata
+    if kept.kind == "f":
+        fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
+        return kept, fill, fill
+    if given is None or (float(given).is_integer() and np.iinfo(kept).min <= given <= np.iinfo(kept).max):
+        return kept, given, given or 0
+    if nodata is not None:
+        raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
+    return kept, None, 0
 
 
 def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -613,7 +634,9 @@ def _of_data_array(array: Any) -> Raster:
     if hasattr(array, "rio"):
         crs = crs if array.rio.crs is None else array.rio.crs
         nodata = array.rio.nodata if nodata is None else nodata
-    return Raster(values, transform, crs, nodata)
+    valid = array.coords.get("valid")
+    told_there = valid is not None and {rows, columns} == set(valid.dims)
+    return Raster(values, transform, crs, nodata, valid.transpose(rows, columns).values if told_there else None)
 
 
 def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
