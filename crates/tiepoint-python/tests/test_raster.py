@@ -404,6 +404,48 @@ def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
     assert "out.png does not hold the place of" in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bands", "nodata", "lacking", "profile"),
+    [
+        ("uint8", 1, 0, [0], {}),
+        ("uint8", 3, None, "mask", {"photometric": "RGB"}),
+        ("uint8", 4, 0, [0, 1, 2, 3], {"photometric": "RGB", "alpha": "NO"}),
+        ("uint16", 4, 65535, [0, 1, 2, 3], {}),
+        ("uint16", 3, 0, [1], {"photometric": "MINISBLACK"}),
+        ("float32", 3, -9999, [0, 1, 2], {}),
+        ("float32", 3, -9999, [1], {}),
+        ("float32", 2, None, [1], {}),
+        ("int16", 2, -32768, [1], {}),
+    ],
+)
+def test_the_command_has_the_same_pixels(scene, command, tmp_path, dtype, bands, nodata, lacking, profile):
+    """Whichever bands are searched, and whichever lack data."""
+    rasterio = pytest.importorskip("rasterio")
+    tp.write(tmp_path / "map.tif", scene.reference)
+    values = np.stack([np.roll(scene.moving, 40 * i) if i else scene.moving for i in range(bands)]).astype(dtype)
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:90, 60:150] = True
+    if lacking != "mask":
+        for band in lacking:
+            values[band, hole] = np.nan if nodata is None else nodata
+    how = {"driver": "GTiff", "count": bands, "dtype": dtype, "height": 240, "width": 320, "crs": CRS}
+    place = rasterio.Affine(*PLACE)
+    with rasterio.open(tmp_path / "moving.tif", "w", transform=place, nodata=nodata, **how, **profile) as file:
+        file.write(values)
+        if lacking == "mask":
+            file.write_mask(~hole)
+    run = command("register", tmp_path / "map.tif", tmp_path / "moving.tif", "--model", "affine", "-o", tmp_path / "out.tif", "--json")
+    found = raster.register(scene.reference, tmp_path / "moving.tif", "affine", device="cpu")
+    assert np.array_equal(np.reshape(json.loads(run.stdout)["matrix"], (3, 3)), found.model.matrix)
+    written, warped = tp.read(tmp_path / "out.tif"), found.warped
+    written = written[None] if bands == 1 else np.moveaxis(written, -1, 0)[:bands]
+    if dtype == "int16":
+        written = np.rint(written)
+    assert warped.values.dtype == dtype and np.array_equal(written, warped.bands, equal_nan=dtype == "float32")
+    if nodata is not None:
+        assert ((warped.bands == nodata).all(0) == (warped.mask == 0)).all()
+
+
 @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # of rioxarray itself
 def test_rioxarray(scene, tmp_path):
     rioxarray = pytest.importorskip("rioxarray")
@@ -491,6 +533,9 @@ def test_the_mask_of_a_masked_array_counts(scene):
         whole = raster.register((scene.reference, PLACE), (masked.data,), "affine", device="cpu")
         assert 0 < (found.warped.mask != 0).sum() < (whole.warped.mask != 0).sum()
     one_band = np.ma.masked_array(bands.astype(np.float32), np.stack([hole, ~hole & False, ~hole & False]))
-    assert np.array_equal(raster.read((one_band,)).valid() == 0, hole), "NaN in one band of floats is enough"
+    placed = raster.register((scene.reference, PLACE), one_band, "affine", device="cpu").warped
+    lacking = np.isnan(placed.values)
+    assert not (lacking[1:] & (placed.mask != 0)).any(), "the other bands have data there"
+    assert (lacking[0] & ~lacking[1]).sum() > 10_000
     both = raster.Raster(np.ma.masked_array(scene.moving, hole), mask=~hole.T.T)
     assert np.array_equal(both.valid() == 0, hole)

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
 
-#: The number of neighbours on one side, beyond the nearest, from which a value between pixels is interpolated.
-_REACH = {"bilinear": 0, "bicubic": 1, "cubic": 1, "lanczos": 2}
-
 
 class Gcp(NamedTuple):
     """A ground control point, with the fields and order of ``rasterio.control.GroundControlPoint``.
@@ -81,6 +78,9 @@ class Raster(Result):
         The value of pixels that hold no data.
     mask : ndarray, optional
         (H, W) uint8: 255 where there is data, else 0; None where that follows from `nodata`.
+    searched : tuple of int, optional
+        The bands that `register` searches if no others are asked for, counted from 1. Of a dataset: red, green and blue if
+        its first three are these, otherwise the first. If not given: the first three of three or four, otherwise the first.
     """
 
     values: Any
@@ -88,6 +88,7 @@ class Raster(Result):
     crs: Any = None
     nodata: float | None = None
     mask: npt.NDArray[np.uint8] | None = None
+    searched: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -99,8 +100,9 @@ class Raster(Result):
             holes = None if holes is None else np.moveaxis(holes, -1, 0)
         if holes is not None and holes.any():
             if holes.ndim == 3:
-                # As with nodata: for floats one band is enough.
-                holes = holes.any(0) if values.dtype.kind == "f" else holes.all(0)
+                if values.dtype.kind == "f":
+                    values = np.where(holes, math.nan, values)
+                holes = holes.all(0)
             mask = np.where(holes, 0, 255 if mask is None else np.asarray(mask))
         if values.ndim not in (2, 3) or 0 in values.shape:
             raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
@@ -143,21 +145,36 @@ class Raster(Result):
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
 
-        A pixel holds none if all bands have the value `nodata`; in rasters of floats also if one band has it or is not
-        finite; and where `mask` is 0.
+        A pixel holds none where no band has a finite value other than `nodata`, and where `mask` is 0.
         """
         import numpy as np
 
-        bands = self.bands
-        holds = np.ones(self.shape, bool) if self.mask is None else self.mask != 0
+        holds = self._known(self.bands).any(0)
+        if self.mask is not None:
+            holds &= self.mask != 0
+        return np.where(holds, np.uint8(255), np.uint8(0))
+
+    def _known(self, bands: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which values are data."""
+        import numpy as np
+
         floats = bands.dtype.kind == "f"
+        known = np.isfinite(bands) if floats else np.ones(bands.shape, bool)
         if self.nodata is not None and not math.isnan(self.nodata):
             # A value that the type cannot hold equals no pixel.
-            known = bands != (bands.dtype.type(self.nodata) if floats else self.nodata)
-            holds &= known.all(0) if floats else known.any(0)
-        if floats:
-            holds &= np.isfinite(bands).all(0)
-        return np.where(holds, np.uint8(255), np.uint8(0))
+            known &= bands != (bands.dtype.type(self.nodata) if floats else self.nodata)
+        return known
+
+    def _floats(self, bands: npt.NDArray[Any], valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Bands as floats, NaN where there is no data. As the command reads files, only those of bytes and of 16 bits without
+        a sign have data in all bands or in none."""
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            found = bands.astype(np.float32)
+        holds = np.broadcast_to(valid != 0, bands.shape)
+        found[~(holds if _is_whole(bands.dtype) else holds & self._known(bands))] = math.nan
+        return found
 
     def to_map(self, xy: Any) -> npt.NDArray[np.float64]:
         """Map coordinates, (N, 2), of pixels (x, y), where (0, 0) is the centre of the first pixel."""
@@ -434,8 +451,8 @@ def register(
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
     bands : sequence of int, optional
-        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, the first
-        three if there are so many, otherwise the first.
+        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
+        `Raster.searched`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     nodata : float, optional
@@ -466,16 +483,12 @@ def register(
     >>> found.gcps[0]._fields
     ('row', 'col', 'x', 'y', 'z')
     """
-    if interpolation not in _REACH:
-        raise OptionError(f"option interpolation is {interpolation!r}: expected one of {', '.join(map(repr, _REACH))}")
     fixed, laid = read(reference), read(moving)
     filled = _filled(laid, nodata)
     found = _register.register(
         _searched(fixed, bands),
         _searched(laid, bands),
         model,
-        mask_fixed=fixed.valid(),
-        mask_moving=laid.valid(),
         interpolation=interpolation,
         **options,
     )
@@ -484,22 +497,21 @@ def register(
 
 
 def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
-    """The bands that are searched, as an image: (H, W) or (H, W, 3)."""
+    """The bands that are searched, as an image; pixels without data are transparent, or NaN in floats."""
     import numpy as np
 
     there = raster.bands
     if bands is None:
-        bands = (1, 2, 3) if len(there) >= 3 else (1,)
+        bands = raster.searched or ((1, 2, 3) if len(there) in (3, 4) else (1,))
     if len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
         raise OptionError(f"option bands is {tuple(bands)}: expected one or three from 1 to {len(there)}")
     chosen = there[[band - 1 for band in bands]]
-    holes = raster.valid() == 0
-    if chosen.dtype not in (np.uint8, np.uint16):
-        chosen = np.where(holes, np.nan, chosen).astype(np.float32)
-    elif holes.any() and not holes.all():
-        # A collar of the mean value has no corners that could be found as features.
-        middle = np.rint(chosen[:, ~holes].mean(1)).astype(chosen.dtype)
-        chosen = np.where(holes, middle[:, None, None], chosen)
+    valid = dataclasses.replace(raster, values=chosen).valid()
+    if not _is_whole(chosen.dtype):
+        chosen = raster._floats(chosen, valid)
+    elif not valid.all():
+        alpha = np.where(valid != 0, np.iinfo(chosen.dtype).max, 0).astype(chosen.dtype)
+        return np.dstack([*chosen, alpha])
     return np.ascontiguousarray(chosen[0] if len(bands) == 1 else np.moveaxis(chosen, 0, -1))
 
 
@@ -511,21 +523,27 @@ def _warped(
 
     kept, given, fill = filled
     valid = moving.valid()
-    near = {"shape": fixed.shape, "device": device}
-    # Holes are warped, not data: a sum of only zeros is exactly 0.
-    holes = (_eroded(valid, _REACH[interpolation]) == 0).astype(np.float32)
-    whole = (warp(holes, found.model, interpolation="bilinear", **near) == 0) & (found.covered != 0)
-    through = kept if kept in (np.uint8, np.uint16) else np.dtype(np.float32)
+    is_whole = _is_whole(kept) and bool(valid.all())
     values = np.empty((len(moving.bands), *fixed.shape), kept)
+    mask = np.zeros(fixed.shape, np.uint8)
     for band, out in zip(moving.bands, values, strict=True):
-        source = np.where(valid != 0, band, 0).astype(through)
-        placed = warp(source, found.model, interpolation=interpolation, **near)
-        if kept.kind != "f" and placed.dtype.kind == "f":
+        source = band.astype(kept) if is_whole else moving._floats(band, valid)
+        empty = 0.0 if is_whole else math.nan
+        placed = warp(source, found.model, shape=fixed.shape, interpolation=interpolation, fill=empty, device=device)
+        there = found.covered != 0 if is_whole else ~np.isnan(placed)
+        placed = np.where(there, placed, fill)
+        if kept.kind != "f" and not is_whole:
             placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
-        out[...] = np.where(whole, placed, fill)
-    mask = np.where(whole, np.uint8(255), np.uint8(0))
+        out[...] = placed
+        mask[there] = 255
+    if given is not None and not math.isnan(given):
+        # Data that interpolation has given this value get the next one.
+        beside = np.nextafter(np.float32(given), np.float32(np.inf)) if kept.kind == "f" else given + 1
+        if kept.kind != "f" and beside > np.iinfo(kept).max:
+            beside = given - 1
+        values[0, (mask != 0) & (values == given).all(0)] = beside
     one = values[0] if moving.values.ndim == 2 else values
-    return Raster(one, fixed.transform, fixed.crs, given, mask)
+    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched)
 
 
 def _filled(moving: Raster, nodata: float | None) -> _Filled:
@@ -553,14 +571,9 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.itemsize <= 2 and dtype.kind in "ui" else np.dtype(np.float32)
 
 
-def _eroded(mask: npt.NDArray[np.uint8], reach: int) -> npt.NDArray[np.uint8]:
-    """The pixels whose neighbours up to `reach` away are all in the mask; places beyond its edge count as in it."""
-    import numpy as np
-
-    height, width = mask.shape
-    wide = np.pad(mask, reach, constant_values=255)
-    rows = np.minimum.reduce([wide[k : k + height] for k in range(2 * reach + 1)])
-    return np.ascontiguousarray(np.minimum.reduce([rows[:, k : k + width] for k in range(2 * reach + 1)]))
+def _is_whole(dtype: np.dtype[Any]) -> bool:
+    """Whether the library computes with values of this type as they are, not as floats."""
+    return dtype.kind == "u" and dtype.itemsize <= 2
 
 
 def _coefficients(transform: Any) -> _Coefficients:
@@ -596,7 +609,9 @@ def _of_dataset(dataset: Any) -> Raster:
     transform = dataset.transform
     if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
         transform = None
-    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask())
+    first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
+    searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
+    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask(), searched)
 
 
 #: The names of the dimensions of rows and columns.
@@ -613,8 +628,9 @@ def _of_data_array(array: Any) -> Raster:
     order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
     values = array.values.transpose(order)
     told = {**getattr(array, "encoding", {}), **array.attrs}
-    # CF names the variable of the grid mapping, GDAL's programs call it spatial_ref.
-    mapping = next((n for n in (str(told.get("grid_mapping", "")).partition(":")[0], "spatial_ref", "crs") if n in array.coords), None)
+    # The name of the grid mapping, by CF; otherwise those that GDAL's programs give it.
+    names = (str(told.get("grid_mapping", "")).partition(":")[0], "spatial_ref", "crs")
+    mapping = next((name for name in names if name in array.coords), None)
     known: dict[str, Any] = {} if mapping is None else dict(array.coords[mapping].attrs)
     transform: Any = None
     if "GeoTransform" in known:
@@ -624,7 +640,8 @@ def _of_data_array(array: Any) -> Raster:
         x, y = (array.coords[name].values for name in (columns, rows))
         transform = _placed(x[None, :], y[:, None], transform)
     elif "xc" in array.coords and "yc" in array.coords:
-        transform = _placed(*(array.coords[name].transpose(rows, columns).values for name in ("xc", "yc")), transform)
+        x, y = (array.coords[name].transpose(rows, columns).values for name in ("xc", "yc"))
+        transform = _placed(x, y, transform)
     elif transform is None and hasattr(array, "rio"):
         transform = array.rio.transform()
         if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
@@ -644,9 +661,9 @@ def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
     is told, unless the array was cut, thinned or turned since."""
     import numpy as np
 
-    axes = [np.asarray(v, np.result_type(v, np.float32)) for v in (x, y)]
-    rounding = [float(np.spacing(np.abs(v).max())) for v in axes]
-    axes = np.broadcast_arrays(*axes)
+    x, y = (np.asarray(v, np.result_type(v, np.float32)) for v in (x, y))
+    rounding = [float(np.spacing(np.abs(v).max())) for v in (x, y)]
+    axes = np.broadcast_arrays(x, y)
     height, width = axes[0].shape
 
     def lies_at(transform: Sequence[float]) -> bool:
@@ -662,7 +679,7 @@ def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
     if told is not None and lies_at(told):
         return told
     if min(height, width) < 2:
-        raise ImageError(f"the array has {height} rows and {width} columns: expected two or more of each, or a GeoTransform of their place")
+        raise ImageError(f"the array has {height} rows and {width} columns: expected two or more, or their own GeoTransform")
     found: list[float] = []
     for places in axes:
         first, right, below = (float(places[at]) for at in ((0, 0), (0, -1), (-1, 0)))
