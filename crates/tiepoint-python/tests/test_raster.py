@@ -82,6 +82,21 @@ def test_qgis_points(found, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
 
 
+def test_qgis_points_without_a_coordinate_system_are_pixels(scene, command, tmp_path):
+    """As those of the command, which reads them again."""
+    a, b, c, d, e, f = PLACE
+    tp.write(tmp_path / "map.png", scene.reference)
+    (tmp_path / "map.pgw").write_text("\n".join(map(repr, (a, d, b, e, c + a / 2, f + e / 2))))
+    tp.write(tmp_path / "moving.png", scene.moving)
+    found = raster.register((scene.reference, PLACE), (scene.moving, PLACE), "affine", device="cpu")
+    found.to_qgis_points(tmp_path / "ours.points")
+    command("match", tmp_path / "moving.png", tmp_path / "map.png", "--model", "affine", "-o", tmp_path / "theirs.points", check=True)
+    ours, theirs = (np.loadtxt(tmp_path / name, delimiter=",", skiprows=1) for name in ("ours.points", "theirs.points"))
+    assert np.array_equal(ours[:, :5], theirs[:, :5])
+    pair = (tmp_path / "map.png", tmp_path / "moving.png")
+    command("register", *pair, "--matches", tmp_path / "ours.points", "--model", "affine", check=True)
+
+
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
 def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     rasterio = pytest.importorskip("rasterio")

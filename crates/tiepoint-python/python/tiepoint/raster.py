@@ -308,18 +308,21 @@ class RasterRegistration(Result):
     def to_qgis_points(self, path: _Path) -> None:
         """Write the verified tie points for QGIS's georeferencer (``.points``, QGIS 3.26 and newer).
 
-        The source is `moving`: its own map coordinates if it has a transform, as the georeferencer then shows it,
-        otherwise columns and negative rows from its outer corner. dX, dY and residual are the model's, in pixels of
-        `reference`.
+        Places in a raster with a transform are its map coordinates, otherwise columns and negative rows from its outer
+        corner. All are the latter if `reference` has no CRS, because the file would not say that they lie on a map. dX, dY
+        and residual are the model's, in pixels of `reference`.
         """
-        if self.moving.transform is None:
-            source = (self.xy_moving.astype("float64") + 0.5) * (1, -1)
-        else:
-            source = self.moving.to_map(self.xy_moving)
+        on_map = self.reference.crs is not None and self.reference.transform is not None
+
+        def places(raster: Raster, xy: npt.NDArray[np.float32]) -> Any:
+            is_placed = on_map and raster.transform is not None
+            return (raster.to_map(xy) if is_placed else (xy.astype("float64") + 0.5) * (1, -1)).tolist()
+
         away = self.model.apply(self.xy_moving) - self.xy_reference
-        head = [] if self.reference.crs is None else [f"#CRS: {_wkt(self.reference.crs)}"]
-        lines = [*head, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual"]
-        for at, of, (dx, dy) in zip(self.xy_map.tolist(), source.tolist(), away.tolist(), strict=True):
+        lines = [f"#CRS: {_wkt(self.reference.crs)}"] if on_map else []
+        lines.append("mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")
+        to, source = places(self.reference, self.xy_reference), places(self.moving, self.xy_moving)
+        for at, of, (dx, dy) in zip(to, source, away.tolist(), strict=True):
             numbers = [*map(repr, (*at, *of)), "1", *map(repr, (dx, dy, math.hypot(dx, dy)))]
             lines.append(",".join(numbers))
         _core.write_text(path, "\n".join(lines) + "\n")
