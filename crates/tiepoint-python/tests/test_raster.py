@@ -113,6 +113,28 @@ def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     assert np.allclose(told, np.array(found.gcps), rtol=1e-12), "every point, where it was"
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+@pytest.mark.parametrize(("bands", "how"), [(1, "mask"), (4, "alpha"), (2, "alpha"), (1, "nodata")])
+def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, tmp_path, bands, how):
+    rasterio = pytest.importorskip("rasterio")
+    shown = np.full((240, 320), 255, np.uint8)
+    shown[:30] = 0
+    values = np.stack([np.where(shown, np.maximum(scene.moving, 1), 0).astype(np.uint8)] * bands)
+    profile = {"alpha": "YES", "photometric": "RGB" if bands == 4 else "MINISBLACK"} if how == "alpha" else {}
+    size = {"count": bands, "dtype": "uint8", "height": 240, "width": 320, "nodata": 0 if how == "nodata" else None}
+    with rasterio.open(tmp_path / "moving.tif", "w", driver="GTiff", **size, **profile) as file:
+        if how == "alpha":
+            values[-1] = shown
+        file.write(values)
+        if how == "mask":
+            file.write_mask(shown)
+    found = raster.register((scene.reference, PLACE, CRS), tmp_path / "moving.tif", "affine", device="cpu")
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "moving.tif")
+    with rasterio.open(tmp_path / "placed.vrt") as placed:
+        assert np.array_equal(placed.dataset_mask(), shown)
+        assert np.array_equal(placed.read(), values[: bands - (how == "alpha")])
+
+
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
 def test_written_files_are_whole_and_touch_no_other_file(found, tmp_path, written):
     real, link, others = tmp_path / "real", tmp_path / "link", tmp_path / "link.under-way"

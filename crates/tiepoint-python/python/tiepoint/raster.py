@@ -154,6 +154,10 @@ class Raster(Result):
             holds &= self.mask != 0
         return np.where(holds, np.uint8(255), np.uint8(0))
 
+    def _is_masked(self) -> bool:
+        """Whether `mask` leaves out pixels that hold data by their values."""
+        return bool((self.valid() != dataclasses.replace(self, mask=None).valid()).any())
+
     def _known(self, bands: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which values are data."""
         import numpy as np
@@ -211,9 +215,8 @@ class Raster(Result):
                 coordinates = {"xc": (dims[-2:], x), "yc": (dims[-2:], y)}
         if reference:
             coordinates["spatial_ref"] = ((), 0, reference)
-        valid = self.valid()
-        if (valid != dataclasses.replace(self, mask=None).valid()).any():
-            coordinates["valid"] = (dims[-2:], valid != 0)
+        if self._is_masked():
+            coordinates["valid"] = (dims[-2:], self.valid() != 0)
         attributes = {} if self.nodata is None else {"_FillValue": self.nodata}
         return xarray.DataArray(self.values, dims=dims, coords=coordinates, attrs=attributes)
 
@@ -329,7 +332,7 @@ class RasterRegistration(Result):
 
     def to_vrt(self, path: _Path, source: _Path) -> None:
         """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
-        them; nothing is resampled before.
+        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask.
 
         Parameters
         ----------
@@ -351,13 +354,15 @@ class RasterRegistration(Result):
             lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
         lines.append("  </GCPList>")
         name = escape(os.path.abspath(source))
-        for band in range(1, len(bands) + 1):
-            lines.append(f'  <VRTRasterBand dataType="{kind}" band="{band}">')
-            if nodata is not None:
-                lines.append(f"    <NoDataValue>{float(nodata)!r}</NoDataValue>")
-            lines.append(f'    <SimpleSource><SourceFilename relativeToVRT="0">{name}</SourceFilename>')
-            lines.append(f"      <SourceBand>{band}</SourceBand></SimpleSource>")
-            lines.append("  </VRTRasterBand>")
+        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
+        sources = [(kind, f' band="{n}"', empty, str(n)) for n in range(1, len(bands) + 1)]
+        if self.moving._is_masked():
+            # That of the file, or its alpha band, which is not among the bands that were read.
+            sources.append(("Byte", "", "", "mask,1"))
+        for kind, band, empty, stored in sources:
+            source = f'<SourceFilename relativeToVRT="0">{name}</SourceFilename><SourceBand>{stored}</SourceBand>'
+            line = f'<VRTRasterBand dataType="{kind}"{band}>{empty}<SimpleSource>{source}</SimpleSource></VRTRasterBand>'
+            lines.append(f"  {line}" if band else f"  <MaskBand>{line}</MaskBand>")
         _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
 
     def to_geojson(self, path: _Path) -> None:
