@@ -30,6 +30,8 @@ def test_images_come_back(tmp_path, dtype, extension, channels):
     if extension == "tif" or (dtype != "float32") == (extension != "pfm"):
         assert again.dtype == dtype and np.array_equal(again, image)
     assert np.array_equal(tp.io.decode(path.read_bytes()), again)
+    with pytest.raises(TypeError, match=r"expected a str or a Path; tiepoint\.io\.decode"):
+        tp.read(path.read_bytes())
 
 
 def test_missing_and_broken_files_are_errors(tmp_path):

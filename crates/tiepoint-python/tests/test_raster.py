@@ -82,6 +82,21 @@ def test_qgis_points(found, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
 
 
+def test_qgis_points_without_a_coordinate_system_are_pixels(scene, command, tmp_path):
+    """As those of the command, which reads them again."""
+    a, b, c, d, e, f = PLACE
+    tp.write(tmp_path / "map.png", scene.reference)
+    (tmp_path / "map.pgw").write_text("\n".join(map(repr, (a, d, b, e, c + a / 2, f + e / 2))))
+    tp.write(tmp_path / "moving.png", scene.moving)
+    found = raster.register((scene.reference, PLACE), (scene.moving, PLACE), "affine", device="cpu")
+    found.to_qgis_points(tmp_path / "ours.points")
+    command("match", tmp_path / "moving.png", tmp_path / "map.png", "--model", "affine", "-o", tmp_path / "theirs.points", check=True)
+    ours, theirs = (np.loadtxt(tmp_path / name, delimiter=",", skiprows=1) for name in ("ours.points", "theirs.points"))
+    assert np.array_equal(ours[:, :5], theirs[:, :5])
+    pair = (tmp_path / "map.png", tmp_path / "moving.png")
+    command("register", *pair, "--matches", tmp_path / "ours.points", "--model", "affine", check=True)
+
+
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
 def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     rasterio = pytest.importorskip("rasterio")
@@ -96,6 +111,28 @@ def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     assert crs == rasterio.crs.CRS.from_user_input(found.reference.crs)
     told = [(p.row, p.col, p.x, p.y, p.z) for p in points]
     assert np.allclose(told, np.array(found.gcps), rtol=1e-12), "every point, where it was"
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+@pytest.mark.parametrize(("bands", "how"), [(1, "mask"), (4, "alpha"), (2, "alpha"), (1, "nodata")])
+def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, tmp_path, bands, how):
+    rasterio = pytest.importorskip("rasterio")
+    shown = np.full((240, 320), 255, np.uint8)
+    shown[:30] = 0
+    values = np.stack([np.where(shown, np.maximum(scene.moving, 1), 0).astype(np.uint8)] * bands)
+    profile = {"alpha": "YES", "photometric": "RGB" if bands == 4 else "MINISBLACK"} if how == "alpha" else {}
+    size = {"count": bands, "dtype": "uint8", "height": 240, "width": 320, "nodata": 0 if how == "nodata" else None}
+    with rasterio.open(tmp_path / "moving.tif", "w", driver="GTiff", **size, **profile) as file:
+        if how == "alpha":
+            values[-1] = shown
+        file.write(values)
+        if how == "mask":
+            file.write_mask(shown)
+    found = raster.register((scene.reference, PLACE, CRS), tmp_path / "moving.tif", "affine", device="cpu")
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "moving.tif")
+    with rasterio.open(tmp_path / "placed.vrt") as placed:
+        assert np.array_equal(placed.dataset_mask(), shown)
+        assert np.array_equal(placed.read(), values[: bands - (how == "alpha")])
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
@@ -169,7 +206,7 @@ def test_a_hole_invalidates_the_support_of_the_interpolation(interpolation):
     found = raster.register((image, PLACE), (holed,), "similarity", interpolation=interpolation, device="cpu")
     flat = raster._warped(
         raster.Raster(np.where(np.isnan(holed), np.nan, 1).astype(np.float32)),
-        found.reference, found.registration, interpolation, None, "cpu",
+        found.reference, found.registration, interpolation, (np.dtype("f4"), np.nan, np.nan), "cpu",
     )
     inside = flat.mask != 0
     assert np.abs(flat.values[inside] - 1).max() < 1e-5
@@ -232,6 +269,9 @@ def test_results_are_printed_pickled_and_compared(found):
         ((np.zeros((4, 4)), (0, 0, 0, 0, 0, 0)), "inverted"),
         ((np.zeros((4, 4)), (1, 0, float("nan"), 0, 1, 0)), "finite"),
         ((np.zeros((4, 4)), None, None, None, 5), "parts"),
+        ((np.zeros((4, 4)), None, None, [0, 0]), r"nodata of a raster is \[0, 0\]: expected one number"),
+        ((np.zeros((4, 4)), None, None, "none"), "expected one number"),
+        (types.SimpleNamespace(data_vars={"red": 0, "nir": 0}, dims=(), coords={}), "Dataset of xarray: expected .*'red', 'nir'"),
         (3, "int is no raster"),
         (None, "no raster"),
     ],
@@ -252,6 +292,9 @@ def test_wrong_options_and_missing_places(scene, found):
         raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
     with pytest.raises(tp.OptionError, match="nodata"):
         raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
+    for odd in (np.nan, np.inf, 0.5, -9999, [7], "7"):
+        told = raster.register((scene.reference,), (scene.moving, None, None, odd), "affine", device="cpu").warped.nodata
+        assert told == (7 if odd in ([7], "7") else None), "no value of a byte is no nodata"
     placeless = raster.register((scene.reference,), (scene.moving,), "affine", device="cpu")
     with pytest.raises(tp.OptionError, match="transform"):
         _ = placeless.gcps
@@ -343,6 +386,12 @@ def test_rasterio(scene, tmp_path):
         found = raster.register(fixed, laid, "affine", device="cpu")
     assert raster.register(tmp_path / "map.tif", str(tmp_path / "scene.tif"), "affine", device="cpu").warped == found.warped
     warped = found.warped
+    for bare in (found.warped, raster.register((scene.reference, place, CRS), scene.moving, "affine", device="cpu").warped):
+        with rasterio.open(tmp_path / "bare.tif", "w", **bare.profile) as file:
+            file.write(bare.bands)
+            file.write_mask(bare.mask)
+        assert 0.7 < (bare.mask != 0).mean() < 1
+        assert np.array_equal(raster.read(tmp_path / "bare.tif").valid(), bare.mask)
     with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
         file.write(warped.bands)
     with rasterio.open(tmp_path / "out.tif") as file:
@@ -392,6 +441,48 @@ def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
     assert "out.png does not hold the place of" in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bands", "nodata", "lacking", "profile"),
+    [
+        ("uint8", 1, 0, [0], {}),
+        ("uint8", 3, None, "mask", {"photometric": "RGB"}),
+        ("uint8", 4, 0, [0, 1, 2, 3], {"photometric": "RGB", "alpha": "NO"}),
+        ("uint16", 4, 65535, [0, 1, 2, 3], {}),
+        ("uint16", 3, 0, [1], {"photometric": "MINISBLACK"}),
+        ("float32", 3, -9999, [0, 1, 2], {}),
+        ("float32", 3, -9999, [1], {}),
+        ("float32", 2, None, [1], {}),
+        ("int16", 2, -32768, [1], {}),
+    ],
+)
+def test_the_command_has_the_same_pixels(scene, command, tmp_path, dtype, bands, nodata, lacking, profile):
+    """Whichever bands are searched, and whichever lack data."""
+    rasterio = pytest.importorskip("rasterio")
+    tp.write(tmp_path / "map.tif", scene.reference)
+    values = np.stack([np.roll(scene.moving, 40 * i) if i else scene.moving for i in range(bands)]).astype(dtype)
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:90, 60:150] = True
+    if lacking != "mask":
+        for band in lacking:
+            values[band, hole] = np.nan if nodata is None else nodata
+    how = {"driver": "GTiff", "count": bands, "dtype": dtype, "height": 240, "width": 320, "crs": CRS}
+    place = rasterio.Affine(*PLACE)
+    with rasterio.open(tmp_path / "moving.tif", "w", transform=place, nodata=nodata, **how, **profile) as file:
+        file.write(values)
+        if lacking == "mask":
+            file.write_mask(~hole)
+    run = command("register", tmp_path / "map.tif", tmp_path / "moving.tif", "--model", "affine", "-o", tmp_path / "out.tif", "--json")
+    found = raster.register(scene.reference, tmp_path / "moving.tif", "affine", device="cpu")
+    assert np.array_equal(np.reshape(json.loads(run.stdout)["matrix"], (3, 3)), found.model.matrix)
+    written, warped = tp.read(tmp_path / "out.tif"), found.warped
+    written = written[None] if bands == 1 else np.moveaxis(written, -1, 0)[:bands]
+    if dtype == "int16":
+        written = np.rint(written)
+    assert warped.values.dtype == dtype and np.array_equal(written, warped.bands, equal_nan=dtype == "float32")
+    if nodata is not None:
+        assert ((warped.bands == nodata).all(0) == (warped.mask == 0)).all()
+
+
 @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # of rioxarray itself
 def test_rioxarray(scene, tmp_path):
     rioxarray = pytest.importorskip("rioxarray")
@@ -413,11 +504,51 @@ def test_xarray(scene):
     assert (understood.transform, understood.crs, understood.nodata) == (PLACE, CRS, 0)
     bare = xarray.DataArray(fixed.values, dims=("y", "x"), coords={"x": fixed.x.values, "y": fixed.y.values})
     assert np.allclose(raster.read(bare).transform, PLACE)
+    rounded = fixed.assign_coords(x=fixed.x.astype("f4"), y=fixed.y.astype("f4"))
+    assert raster.read(rounded).transform == PLACE, "the exact one that the attribute tells"
     moving = xarray.DataArray(np.stack([scene.moving] * 2), dims=("band", "y", "x"))
     found = raster.register(fixed, moving, "affine", device="cpu")
     again = raster.read(found.warped.to_xarray())
     assert again.transform == PLACE and again.crs == CRS
+    assert np.array_equal(again.valid(), found.warped.mask) and (again.valid() == 0).any()
+    turned = raster.read(found.warped.to_xarray().transpose("x", "band", "y")[::-1])
+    assert np.array_equal(turned.valid(), found.warped.mask[:, ::-1])
+    assert "valid" not in fixed.coords, "nodata says it"
     assert np.array_equal(again.values, found.warped.values) and again.values.shape == (2, 240, 320)
+
+
+@pytest.mark.parametrize("place", [PLACE, (1e-5, 0.0, 3.25, 0.0, -1e-5, 45.5), (0.5, 0.1, 300_000.0, 0.1, -0.5, 5_000_000.0)])
+@pytest.mark.parametrize(
+    "part", [(slice(50, 150), slice(100, 300)), (slice(None, None, 2), slice(1, None, 3)), (slice(None, None, -1), slice(None))]
+)
+def test_a_part_of_an_array_keeps_its_place(scene, place, part):
+    """Cut, thinned or turned; the attribute GeoTransform that goes with it is that of the whole."""
+    pytest.importorskip("xarray")
+    whole = raster.Raster(scene.reference, place, CRS)
+    array = whole.to_xarray()
+    assert raster.read(array).transform == place
+    rows, columns = part
+    cut = raster.read(array.isel(y=rows, x=columns))
+    corners = [(0, 0), (0, -1), (-1, 0), (-1, -1)]
+    there = np.array([(np.arange(320)[columns][c], np.arange(240)[rows][r]) for r, c in corners])
+    own = [(range(cut.shape[1])[c], range(cut.shape[0])[r]) for r, c in corners]
+    assert np.allclose(cut.to_map(own), whole.to_map(there), rtol=0, atol=1e-3 * place[0])
+    for wrong in ([0, 1, 3], [5]):
+        with pytest.raises(tp.ImageError, match="evenly|expected two or more"):
+            raster.read(array.isel(x=wrong))
+
+
+def test_netcdf_of_gdal(scene):
+    """Rows from south to north under a north-up GeoTransform, and a grid mapping of any name."""
+    pytest.importorskip("xarray")
+    north_up = raster.Raster(scene.reference, (1e-5, 0.0, 3.25, 0.0, -1e-5, 45.5), "EPSG:4326").to_xarray()
+    named = north_up.rename(y="lat", x="lon", spatial_ref="transverse_mercator")[::-1]
+    for told in (named.attrs, named.encoding):
+        told["grid_mapping"] = "transverse_mercator"
+        understood = raster.read(named)
+        assert understood.crs == "EPSG:4326" and np.array_equal(understood.values, scene.reference[::-1])
+        assert np.allclose(understood.transform, (1e-5, 0, 3.25, 0, 1e-5, 45.5 - 240e-5), rtol=1e-9, atol=1e-12)
+        told.clear()
 
 
 def test_a_colour_photograph_is_three_bands(scene):
@@ -439,6 +570,9 @@ def test_the_mask_of_a_masked_array_counts(scene):
         whole = raster.register((scene.reference, PLACE), (masked.data,), "affine", device="cpu")
         assert 0 < (found.warped.mask != 0).sum() < (whole.warped.mask != 0).sum()
     one_band = np.ma.masked_array(bands.astype(np.float32), np.stack([hole, ~hole & False, ~hole & False]))
-    assert np.array_equal(raster.read((one_band,)).valid() == 0, hole), "NaN in one band of floats is enough"
+    placed = raster.register((scene.reference, PLACE), one_band, "affine", device="cpu").warped
+    lacking = np.isnan(placed.values)
+    assert not (lacking[1:] & (placed.mask != 0)).any(), "the other bands have data there"
+    assert (lacking[0] & ~lacking[1]).sum() > 10_000
     both = raster.Raster(np.ma.masked_array(scene.moving, hole), mask=~hole.T.T)
     assert np.array_equal(both.valid() == 0, hole)

@@ -72,6 +72,8 @@ def read(
     FormatError
         When the file is not an image, is damaged, or holds a larger image.
     """
+    if isinstance(path, (bytes, bytearray)):
+        raise TypeError("the path is bytes: expected a str or a Path; tiepoint.io.decode reads the bytes of a file")
     found: npt.NDArray[Any] = _core.read(path, (max_pixels, max_bytes), orient)
     return found
 

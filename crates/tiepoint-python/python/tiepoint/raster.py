@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
     _Path = str | os.PathLike[str]
     _Coefficients = tuple[float, float, float, float, float, float]
+    #: The type of warped values, their nodata, and the value where there is no data.
+    _Filled = tuple[np.dtype[Any], float | None, float]
 
 __all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
-
-#: The number of neighbours on one side, beyond the nearest, from which a value between pixels is interpolated.
-_REACH = {"bilinear": 0, "bicubic": 1, "cubic": 1, "lanczos": 2}
 
 
 class Gcp(NamedTuple):
@@ -79,6 +78,9 @@ class Raster(Result):
         The value of pixels that hold no data.
     mask : ndarray, optional
         (H, W) uint8: 255 where there is data, else 0; None where that follows from `nodata`.
+    searched : tuple of int, optional
+        The bands that `register` searches if no others are asked for, counted from 1. Of a dataset: red, green and blue if
+        its first three are these, otherwise the first. If not given: the first three of three or four, otherwise the first.
     """
 
     values: Any
@@ -86,6 +88,7 @@ class Raster(Result):
     crs: Any = None
     nodata: float | None = None
     mask: npt.NDArray[np.uint8] | None = None
+    searched: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -97,13 +100,21 @@ class Raster(Result):
             holes = None if holes is None else np.moveaxis(holes, -1, 0)
         if holes is not None and holes.any():
             if holes.ndim == 3:
-                # As with nodata: for floats one band is enough.
-                holes = holes.any(0) if values.dtype.kind == "f" else holes.all(0)
+                if values.dtype.kind == "f":
+                    values = np.where(holes, math.nan, values)
+                holes = holes.all(0)
             mask = np.where(holes, 0, 255 if mask is None else np.asarray(mask))
         if values.ndim not in (2, 3) or 0 in values.shape:
             raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
         if values.dtype.kind not in "buif":
             raise ImageError(f"a raster holds {values.dtype}: expected integers or floats")
+        if self.nodata is not None:
+            try:
+                nodata = np.asarray(self.nodata).item()
+                float(nodata)
+            except (TypeError, ValueError):
+                raise ImageError(f"the nodata of a raster is {self.nodata!r}: expected one number, or None") from None
+            object.__setattr__(self, "nodata", float(nodata) if isinstance(nodata, str) else nodata)
         object.__setattr__(self, "values", values)
         if self.transform is not None:
             _coefficients(self.transform)
@@ -127,28 +138,47 @@ class Raster(Result):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """The profile for ``rasterio.open(path, "w", **profile)`` to write the values as a GeoTIFF."""
+        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF."""
         told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
         return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
 
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
 
-        A pixel holds none if all bands have the value `nodata`; in rasters of floats also if one band has it or is not
-        finite; and where `mask` is 0.
+        A pixel holds none where no band has a finite value other than `nodata`, and where `mask` is 0.
         """
         import numpy as np
 
-        bands = self.bands
-        holds = np.ones(self.shape, bool) if self.mask is None else self.mask != 0
+        holds = self._known(self.bands).any(0)
+        if self.mask is not None:
+            holds &= self.mask != 0
+        return np.where(holds, np.uint8(255), np.uint8(0))
+
+    def _is_masked(self) -> bool:
+        """Whether `mask` leaves out pixels that hold data by their values."""
+        return bool((self.valid() != dataclasses.replace(self, mask=None).valid()).any())
+
+    def _known(self, bands: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which values are data."""
+        import numpy as np
+
         floats = bands.dtype.kind == "f"
+        known = np.isfinite(bands) if floats else np.ones(bands.shape, bool)
         if self.nodata is not None and not math.isnan(self.nodata):
             # A value that the type cannot hold equals no pixel.
-            known = bands != (bands.dtype.type(self.nodata) if floats else self.nodata)
-            holds &= known.all(0) if floats else known.any(0)
-        if floats:
-            holds &= np.isfinite(bands).all(0)
-        return np.where(holds, np.uint8(255), np.uint8(0))
+            known &= bands != (bands.dtype.type(self.nodata) if floats else self.nodata)
+        return known
+
+    def _floats(self, bands: npt.NDArray[Any], valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Bands as floats, NaN where there is no data. As the command reads files, only those of bytes and of 16 bits without
+        a sign have data in all bands or in none."""
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            found = bands.astype(np.float32)
+        holds = np.broadcast_to(valid != 0, bands.shape)
+        found[~(holds if _is_whole(bands.dtype) else holds & self._known(bands))] = math.nan
+        return found
 
     def to_map(self, xy: Any) -> npt.NDArray[np.float64]:
         """Map coordinates, (N, 2), of pixels (x, y), where (0, 0) is the centre of the first pixel."""
@@ -163,8 +193,10 @@ class Raster(Result):
     def to_xarray(self) -> xarray.DataArray:
         """The raster as a ``DataArray`` with the dimensions (band,) y, x; xarray must be installed.
 
-        Coordinates x and y are the centres of pixels. Transform and CRS are stored as GDAL's attributes of the
-        coordinate ``spatial_ref``, where rioxarray and this module look for them.
+        Coordinates x and y are the centres of pixels; those of a turned grid are xc and yc, (H, W), as rioxarray's. Transform
+        and CRS are stored as GDAL's attributes of the coordinate ``spatial_ref``, where rioxarray and this module look for
+        them. A part of the array keeps its place: `read` goes by the coordinates. If `mask` leaves out more than `nodata` does,
+        the coordinate ``valid`` tells it: ``array.where(array.valid)`` is NaN where there is no data.
         """
         import numpy as np
         import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -175,11 +207,16 @@ class Raster(Result):
         if self.transform is not None:
             a, b, c, d, e, f = _coefficients(self.transform)
             reference["GeoTransform"] = " ".join(repr(v) for v in (c, a, b, f, d, e))
+            col, row = np.arange(self.shape[1]) + 0.5, np.arange(self.shape[0]) + 0.5
             if b == 0 and d == 0:
-                height, width = self.shape
-                coordinates = {"x": a * (np.arange(width) + 0.5) + c, "y": e * (np.arange(height) + 0.5) + f}
+                coordinates = {"x": a * col + c, "y": e * row + f}
+            else:
+                x, y = (p * col + q * row[:, None] + r for p, q, r in ((a, b, c), (d, e, f)))
+                coordinates = {"xc": (dims[-2:], x), "yc": (dims[-2:], y)}
         if reference:
             coordinates["spatial_ref"] = ((), 0, reference)
+        if self._is_masked():
+            coordinates["valid"] = (dims[-2:], self.valid() != 0)
         attributes = {} if self.nodata is None else {"_FillValue": self.nodata}
         return xarray.DataArray(self.values, dims=dims, coords=coordinates, attrs=attributes)
 
@@ -274,25 +311,28 @@ class RasterRegistration(Result):
     def to_qgis_points(self, path: _Path) -> None:
         """Write the verified tie points for QGIS's georeferencer (``.points``, QGIS 3.26 and newer).
 
-        The source is `moving`: its own map coordinates if it has a transform, as the georeferencer then shows it,
-        otherwise columns and negative rows from its outer corner. dX, dY and residual are the model's, in pixels of
-        `reference`.
+        Places in a raster with a transform are its map coordinates, otherwise columns and negative rows from its outer
+        corner. All are the latter if `reference` has no CRS, because the file would not say that they lie on a map. dX, dY
+        and residual are the model's, in pixels of `reference`.
         """
-        if self.moving.transform is None:
-            source = (self.xy_moving.astype("float64") + 0.5) * (1, -1)
-        else:
-            source = self.moving.to_map(self.xy_moving)
+        on_map = self.reference.crs is not None and self.reference.transform is not None
+
+        def places(raster: Raster, xy: npt.NDArray[np.float32]) -> Any:
+            is_placed = on_map and raster.transform is not None
+            return (raster.to_map(xy) if is_placed else (xy.astype("float64") + 0.5) * (1, -1)).tolist()
+
         away = self.model.apply(self.xy_moving) - self.xy_reference
-        head = [] if self.reference.crs is None else [f"#CRS: {_wkt(self.reference.crs)}"]
-        lines = [*head, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual"]
-        for at, of, (dx, dy) in zip(self.xy_map.tolist(), source.tolist(), away.tolist(), strict=True):
+        lines = [f"#CRS: {_wkt(self.reference.crs)}"] if on_map else []
+        lines.append("mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")
+        to, source = places(self.reference, self.xy_reference), places(self.moving, self.xy_moving)
+        for at, of, (dx, dy) in zip(to, source, away.tolist(), strict=True):
             numbers = [*map(repr, (*at, *of)), "1", *map(repr, (dx, dy, math.hypot(dx, dy)))]
             lines.append(",".join(numbers))
         _core.write_text(path, "\n".join(lines) + "\n")
 
     def to_vrt(self, path: _Path, source: _Path) -> None:
         """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
-        them; nothing is resampled before.
+        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask.
 
         Parameters
         ----------
@@ -314,13 +354,15 @@ class RasterRegistration(Result):
             lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
         lines.append("  </GCPList>")
         name = escape(os.path.abspath(source))
-        for band in range(1, len(bands) + 1):
-            lines.append(f'  <VRTRasterBand dataType="{kind}" band="{band}">')
-            if nodata is not None:
-                lines.append(f"    <NoDataValue>{float(nodata)!r}</NoDataValue>")
-            lines.append(f'    <SimpleSource><SourceFilename relativeToVRT="0">{name}</SourceFilename>')
-            lines.append(f"      <SourceBand>{band}</SourceBand></SimpleSource>")
-            lines.append("  </VRTRasterBand>")
+        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
+        sources = [(kind, f' band="{n}"', empty, str(n)) for n in range(1, len(bands) + 1)]
+        if self.moving._is_masked():
+            # That of the file, or its alpha band, which is not among the bands that were read.
+            sources.append(("Byte", "", "", "mask,1"))
+        for kind, band, empty, stored in sources:
+            source = f'<SourceFilename relativeToVRT="0">{name}</SourceFilename><SourceBand>{stored}</SourceBand>'
+            line = f'<VRTRasterBand dataType="{kind}"{band}>{empty}<SimpleSource>{source}</SimpleSource></VRTRasterBand>'
+            lines.append(f"  {line}" if band else f"  <MaskBand>{line}</MaskBand>")
         _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
 
     def to_geojson(self, path: _Path) -> None:
@@ -380,6 +422,9 @@ def read(raster: Any) -> Raster:
         return Raster(*raster)
     if isinstance(raster, (str, os.PathLike)):
         return _of_file(raster)
+    if hasattr(raster, "data_vars"):
+        names = ", ".join(map(repr, raster.data_vars))
+        raise ImageError(f"the raster is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
     if hasattr(raster, "dataset_mask"):
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
@@ -414,8 +459,8 @@ def register(
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
     bands : sequence of int, optional
-        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, the first
-        three if there are so many, otherwise the first.
+        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
+        `Raster.searched`.
     interpolation : {"bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     nodata : float, optional
@@ -446,77 +491,83 @@ def register(
     >>> found.gcps[0]._fields
     ('row', 'col', 'x', 'y', 'z')
     """
-    if interpolation not in _REACH:
-        raise OptionError(f"option interpolation is {interpolation!r}: expected one of {', '.join(map(repr, _REACH))}")
     fixed, laid = read(reference), read(moving)
+    filled = _filled(laid, nodata)
     found = _register.register(
         _searched(fixed, bands),
         _searched(laid, bands),
         model,
-        mask_fixed=fixed.valid(),
-        mask_moving=laid.valid(),
         interpolation=interpolation,
         **options,
     )
-    warped = _warped(laid, fixed, found, interpolation, nodata, options.get("device"))
+    warped = _warped(laid, fixed, found, interpolation, filled, options.get("device"))
     return RasterRegistration(fixed, laid, warped, found)
 
 
 def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
-    """The bands that are searched, as an image: (H, W) or (H, W, 3)."""
+    """The bands that are searched, as an image; pixels without data are transparent, or NaN in floats."""
     import numpy as np
 
     there = raster.bands
     if bands is None:
-        bands = (1, 2, 3) if len(there) >= 3 else (1,)
+        bands = raster.searched or ((1, 2, 3) if len(there) in (3, 4) else (1,))
     if len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
         raise OptionError(f"option bands is {tuple(bands)}: expected one or three from 1 to {len(there)}")
     chosen = there[[band - 1 for band in bands]]
-    holes = raster.valid() == 0
-    if chosen.dtype not in (np.uint8, np.uint16):
-        chosen = np.where(holes, np.nan, chosen).astype(np.float32)
-    elif holes.any() and not holes.all():
-        # A collar of the mean value has no corners that could be found as features.
-        middle = np.rint(chosen[:, ~holes].mean(1)).astype(chosen.dtype)
-        chosen = np.where(holes, middle[:, None, None], chosen)
+    valid = dataclasses.replace(raster, values=chosen).valid()
+    if not _is_whole(chosen.dtype):
+        chosen = raster._floats(chosen, valid)
+    elif not valid.all():
+        alpha = np.where(valid != 0, np.iinfo(chosen.dtype).max, 0).astype(chosen.dtype)
+        return np.dstack([*chosen, alpha])
     return np.ascontiguousarray(chosen[0] if len(bands) == 1 else np.moveaxis(chosen, 0, -1))
 
 
 def _warped(
-    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, nodata: float | None, device: Any
+    moving: Raster, fixed: Raster, found: Registration, interpolation: _Interpolation, filled: _Filled, device: Any
 ) -> Raster:
     """All bands on the grid of the reference, and where they hold data."""
     import numpy as np
 
+    kept, given, fill = filled
+    valid = moving.valid()
+    is_whole = _is_whole(kept) and bool(valid.all())
+    values = np.empty((len(moving.bands), *fixed.shape), kept)
+    mask = np.zeros(fixed.shape, np.uint8)
+    for band, out in zip(moving.bands, values, strict=True):
+        source = band.astype(kept) if is_whole else moving._floats(band, valid)
+        empty = 0.0 if is_whole else math.nan
+        placed = warp(source, found.model, shape=fixed.shape, interpolation=interpolation, fill=empty, device=device)
+        there = found.covered != 0 if is_whole else ~np.isnan(placed)
+        placed = np.where(there, placed, fill)
+        if kept.kind != "f" and not is_whole:
+            placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
+        out[...] = placed
+        mask[there] = 255
+    if given is not None and not math.isnan(given):
+        # Data that interpolation has given this value get the next one.
+        beside = np.nextafter(np.float32(given), np.float32(np.inf)) if kept.kind == "f" else given + 1
+        if kept.kind != "f" and beside > np.iinfo(kept).max:
+            beside = given - 1
+        values[0, (mask != 0) & (values == given).all(0)] = beside
+    one = values[0] if moving.values.ndim == 2 else values
+    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched)
+
+
+def _filled(moving: Raster, nodata: float | None) -> _Filled:
+    """How the warped raster is filled; `nodata` is the option."""
+    import numpy as np
+
     kept = _kept(moving.values.dtype)
-    given = moving.nodata if nodata is None else nodata
+    given = (moving if nodata is None else dataclasses.replace(moving, nodata=nodata)).nodata
     if kept.kind == "f":
         fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
-    else:
-        fill = 0 if given is None else given
-        bounds = np.iinfo(kept)
-        if fill != int(fill) or not bounds.min <= fill <= bounds.max:
-            if nodata is not None:
-                raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
-            given, fill = None, 0
-    valid = moving.valid()
-    near = {"shape": fixed.shape, "device": device}
-    # Holes are warped, not data: a sum of only zeros is exactly 0.
-    holes = (_eroded(valid, _REACH[interpolation]) == 0).astype(np.float32)
-    whole = (warp(holes, found.model, interpolation="bilinear", **near) == 0) & (found.covered != 0)
-    through = kept if kept in (np.uint8, np.uint16) else np.dtype(np.float32)
-    values = np.empty((len(moving.bands), *fixed.shape), kept)
-    for band, out in zip(moving.bands, values, strict=True):
-        source = np.where(valid != 0, band, 0).astype(through)
-        placed = warp(source, found.model, interpolation=interpolation, **near)
-        if kept.kind != "f" and placed.dtype.kind == "f":
-            placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
-        out[...] = np.where(whole, placed, fill)
-    if kept.kind == "f":
-        given = fill
-    mask = np.where(whole, np.uint8(255), np.uint8(0))
-    one = values[0] if moving.values.ndim == 2 else values
-    return Raster(one, fixed.transform, fixed.crs, given, mask)
+        return kept, fill, fill
+    if given is None or (float(given).is_integer() and np.iinfo(kept).min <= given <= np.iinfo(kept).max):
+        return kept, given, given or 0
+    if nodata is not None:
+        raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
+    return kept, None, 0
 
 
 def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -528,14 +579,9 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.itemsize <= 2 and dtype.kind in "ui" else np.dtype(np.float32)
 
 
-def _eroded(mask: npt.NDArray[np.uint8], reach: int) -> npt.NDArray[np.uint8]:
-    """The pixels whose neighbours up to `reach` away are all in the mask; places beyond its edge count as in it."""
-    import numpy as np
-
-    height, width = mask.shape
-    wide = np.pad(mask, reach, constant_values=255)
-    rows = np.minimum.reduce([wide[k : k + height] for k in range(2 * reach + 1)])
-    return np.ascontiguousarray(np.minimum.reduce([rows[:, k : k + width] for k in range(2 * reach + 1)]))
+def _is_whole(dtype: np.dtype[Any]) -> bool:
+    """Whether the library computes with values of this type as they are, not as floats."""
+    return dtype.kind == "u" and dtype.itemsize <= 2
 
 
 def _coefficients(transform: Any) -> _Coefficients:
@@ -571,7 +617,9 @@ def _of_dataset(dataset: Any) -> Raster:
     transform = dataset.transform
     if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
         transform = None
-    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask())
+    first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
+    searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
+    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask(), searched)
 
 
 #: The names of the dimensions of rows and columns.
@@ -587,41 +635,67 @@ def _of_data_array(array: Any) -> Raster:
         raise ImageError(f"the array has the dimensions {tuple(dims)}: expected y and x, and at most one of bands")
     order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
     values = array.values.transpose(order)
-    known: dict[str, Any] = {}
-    for name in ("spatial_ref", "crs"):
-        if name in array.coords:
-            known = dict(array.coords[name].attrs)
-            break
+    told = {**getattr(array, "encoding", {}), **array.attrs}
+    # The name of the grid mapping, by CF; otherwise those that GDAL's programs give it.
+    names = (str(told.get("grid_mapping", "")).partition(":")[0], "spatial_ref", "crs")
+    mapping = next((name for name in names if name in array.coords), None)
+    known: dict[str, Any] = {} if mapping is None else dict(array.coords[mapping].attrs)
+    transform: Any = None
     if "GeoTransform" in known:
         c, a, b, f, d, e = (float(v) for v in str(known["GeoTransform"]).split())
-        transform: Any = (a, b, c, d, e, f)
-    elif rows in array.coords and columns in array.coords:
-        (a, c), (e, f) = (_spacing(array.coords[name].values, name) for name in (columns, rows))
-        transform = (a, 0.0, c, 0.0, e, f)
-    else:
-        transform = array.rio.transform() if hasattr(array, "rio") else None
+        transform = (a, b, c, d, e, f)
+    if rows in array.coords and columns in array.coords:
+        x, y = (array.coords[name].values for name in (columns, rows))
+        transform = _placed(x[None, :], y[:, None], transform)
+    elif "xc" in array.coords and "yc" in array.coords:
+        x, y = (array.coords[name].transpose(rows, columns).values for name in ("xc", "yc"))
+        transform = _placed(x, y, transform)
+    elif transform is None and hasattr(array, "rio"):
+        transform = array.rio.transform()
         if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
             transform = None
-    found = [{**getattr(array, "encoding", {}), **array.attrs}.get(k) for k in ("_FillValue", "missing_value", "nodata")]
-    nodata = next((float(v) for v in found if v is not None), None)
+    nodata = next((told[k] for k in ("_FillValue", "missing_value", "nodata") if told.get(k) is not None), None)
     crs = known.get("crs_wkt") or known.get("spatial_ref")
     if hasattr(array, "rio"):
         crs = crs if array.rio.crs is None else array.rio.crs
         nodata = array.rio.nodata if nodata is None else nodata
-    return Raster(values, transform, crs, nodata)
+    valid = array.coords.get("valid")
+    told_there = valid is not None and {rows, columns} == set(valid.dims)
+    return Raster(values, transform, crs, nodata, valid.transpose(rows, columns).values if told_there else None)
 
 
-def _spacing(centres: Any, name: str) -> tuple[float, float]:
-    """Size of a pixel and outer edge of the first, from the centres along an axis."""
+def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
+    """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: the exact one that
+    is told, unless the array was cut, thinned or turned since."""
     import numpy as np
 
-    places = np.asarray(centres, np.float64)
-    if len(places) < 2:
-        raise ImageError(f"the coordinate {name} has {len(places)} value: expected two or more, or a GeoTransform")
-    step = float(places[-1] - places[0]) / (len(places) - 1)
-    if step == 0 or not bool((np.abs(np.diff(places) - step) <= 1e-3 * abs(step)).all()):
-        raise ImageError(f"the coordinate {name} is not evenly spaced: expected a grid of equal pixels")
-    return step, float(places[0]) - step / 2
+    x, y = (np.asarray(v, np.result_type(v, np.float32)) for v in (x, y))
+    rounding = [float(np.spacing(np.abs(v).max())) for v in (x, y)]
+    axes = np.broadcast_arrays(x, y)
+    height, width = axes[0].shape
+
+    def lies_at(transform: Sequence[float]) -> bool:
+        # Along the edges: what was cut out of a grid is alike in all its rows.
+        every = slice(None)
+        for at in ((0, every), (-1, every), (every, 0), (every, -1)):
+            row, col = np.arange(height)[at[0]] + 0.5, np.arange(width)[at[1]] + 0.5
+            for places, off, (a, b, c) in zip(axes, rounding, (transform[:3], transform[3:]), strict=True):
+                if not (np.abs(a * col + b * row + c - places[at]) <= 0.01 * (abs(a) + abs(b)) + off).all():
+                    return False
+        return True
+
+    if told is not None and lies_at(told):
+        return told
+    if min(height, width) < 2:
+        raise ImageError(f"the array has {height} rows and {width} columns: expected two or more, or their own GeoTransform")
+    found: list[float] = []
+    for places in axes:
+        first, right, below = (float(places[at]) for at in ((0, 0), (0, -1), (-1, 0)))
+        a, b = (right - first) / (width - 1), (below - first) / (height - 1)
+        found += a, b, first - (a + b) / 2
+    if not lies_at(found):
+        raise ImageError("the coordinates of the array are not evenly spaced: expected a grid of equal pixels")
+    return _coefficients(found)
 
 
 def _wkt(crs: Any) -> str:
