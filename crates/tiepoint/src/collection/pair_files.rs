@@ -78,7 +78,7 @@ impl Collection {
                 counts.push(pair.counts());
                 // The first image is placed on the second.
                 let is_placed = [pair.a, pair.b].map(|side| places.contains_key(&side));
-                let exchanged = format == MatchFormat::Vrt && is_placed == [true, false];
+                let exchanged = on_map && is_placed == [true, false];
                 if format == MatchFormat::Vrt && is_placed == [false; 2] {
                     continue;
                 }

@@ -254,21 +254,23 @@ fn verified_pairs_are_written_for_other_programs() {
         folder.has("maps/c__a.vrt") && folder.has("maps/d__a.vrt"),
         "the picture that lies on a map stays"
     );
+    folder.works("collect export --work few.db.work --output qgis --format qgis");
+    assert!(folder.has("qgis/d__a.points"), "so it does in QGIS");
     // The same from photographs in one call.
     folder.works("collect images/a.png images/c.png images/d.png --output again --device cpu --format asp");
     assert_eq!(folder.read("again-a__d.txt"), folder.read("run-a__d.txt"));
     // What this command did not write stays; what it wrote for pairs that are no longer there goes.
     folder.make("mine");
-    folder.put("mine/a__c.points", "edited by hand");
+    folder.put("mine/c__a.points", "edited by hand");
     let export = "collect export --work few.db.work --format qgis --output";
-    folder.refuses(format!("{export} mine"), 1, &["a__c.points is there", "not written by this command"]);
-    assert_eq!(folder.text("mine/a__c.points"), "edited by hand");
-    folder.refuses(format!("{export} mine/a__c.points"), 2, &["is a file; name a folder"]);
+    folder.refuses(format!("{export} mine"), 1, &["c__a.points is there", "not written by this command"]);
+    assert_eq!(folder.text("mine/c__a.points"), "edited by hand");
+    folder.refuses(format!("{export} mine/c__a.points"), 2, &["is a file; name a folder"]);
     folder.works(format!("{export} points"));
     folder.works(
         "collect images/a.png images/c.png --work two.work --device cpu --format qgis --output points",
     );
-    assert!(folder.has("points/a__c.points") && !folder.has("points/a__d.points"), "{:?}", folder.files());
+    assert!(folder.has("points/c__a.points") && !folder.has("points/d__a.points"), "{:?}", folder.files());
     for (from, to) in [("a", "a"), ("c", "b__c"), ("d", "a__b"), ("other", "c")] {
         folder.make("joined");
         folder.put(&format!("joined/{to}.png"), folder.read(&format!("images/{from}.png")));
