@@ -128,17 +128,6 @@ impl CollectionEvidence {
                 },
                 "The page lists them; blurred ones and other scenes are best left out",
             ),
-            Reason::share_above(
-                "unreadable",
-                self.unreadable as f64 / self.photographs.max(1) as f64,
-                ALONE,
-                match self.unreadable {
-                    0 => "every file can be read".into(),
-                    1 => "1 photograph cannot be read".into(),
-                    n => format!("{} photographs cannot be read", counted(n)),
-                },
-                "Replace these files or leave them out; `-v` and the page name them",
-            ),
             Reason {
                 measure: "bridges",
                 value: self.bridges.len() as f64,
@@ -172,6 +161,17 @@ impl CollectionEvidence {
                     counted(self.pairs)
                 ),
                 "A reconstruction needs photographs from several places",
+            ),
+            Reason::share_above(
+                "unreadable",
+                self.unreadable as f64 / self.photographs.max(1) as f64,
+                ALONE,
+                match self.unreadable {
+                    0 => "every file can be read".into(),
+                    1 => "1 photograph cannot be read".into(),
+                    n => format!("{} photographs cannot be read", counted(n)),
+                },
+                "Replace these files or leave them out; `-v` and the page name them",
             ),
         ])
     }
