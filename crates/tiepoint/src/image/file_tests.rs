@@ -1,7 +1,10 @@
 //! Image files: round trips, damage and hostile headers.
 
 use super::*;
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
+use crate::geometry::warp::{Interpolation, WarpOptions};
+use crate::geometry::{Homography, Model};
+use crate::register::warp_onto;
 use proptest::prelude::*;
 use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
 
@@ -268,6 +271,58 @@ fn values_without_data_take_no_part_in_resampling() {
             let expected = hole(x, y) || hole(x + 1, y);
             assert_eq!(*valid == 0, expected, "{x}, {y}");
             assert!(if expected { *v == marker } else { (1000..1031).contains(v) }, "{x}, {y}: {v}");
+        }
+    }
+}
+
+#[test]
+fn colours_of_transparent_pixels_take_no_part_in_resampling() {
+    let size = Size::new(40, 30);
+    let hole = |x: usize, y: usize| (10..26).contains(&x) && (8..20).contains(&y) && x + y > 20;
+    let turned = Homography::new([[0.98, -0.2, 3.3], [0.2, 0.98, -2.6], [0.0, 0.0, 1.0]]).unwrap();
+    let turned = Model::Homography(turned);
+    let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+    let cpu = Processor::from(Cpu::sequential());
+    // Near infrared before the alpha channel is in no usual layout.
+    for (n, marked) in [(2, false), (4, false), (4, true), (5, false)] {
+        let values = |transparent: f32| -> Vec<f32> {
+            let at = |i: usize| (i % n, i / n % size.width, i / n / size.width);
+            let value = |(c, x, y)| match hole(x, y) {
+                true if c == n - 1 => 0.0,
+                true => transparent,
+                false if c == n - 1 => 1.0,
+                false => 0.6 + 0.1 * c as f32 / n as f32,
+            };
+            (0..n * size.area()).map(|i| value(at(i))).collect()
+        };
+        let floats = |transparent| Image::from_vec(values(transparent), size, n).unwrap();
+        let bytes = values(0.0).iter().map(|v| (255.0 * v) as u8).collect();
+        let words = values(0.0).iter().map(|v| (65_535.0 * v) as u16).collect();
+        let images: [AnyImage; 4] = [
+            Image::from_vec(bytes, size, n).unwrap().into(),
+            Image::from_vec(words, size, n).unwrap().into(),
+            floats(0.0).into(),
+            floats(f32::NAN).into(),
+        ];
+        for image in images {
+            let white = by_pixel!(type image.view().pixel(), T => T::WHITE);
+            let mut file = FileImage::from(image);
+            file.layout.alpha = Some(n - 1);
+            file.shown = marked.then(|| Image::from_fn(size, |x, y| if x + y == 60 { 0 } else { 255 }));
+            let found = file.resampled(size, |image, fill| {
+                let warped = warp_onto(image, size, &turned, &options.with_fill(fill), &cpu)?.into_host()?;
+                Ok((warped.image, warped.covered))
+            });
+            let found = found.unwrap().image;
+            let mut seen = [0, 0];
+            let mut pixel = |pixel: Vec<f32>| {
+                let alpha = pixel[n - 1] / white;
+                seen[usize::from(alpha < 0.9)] += usize::from(alpha > 0.0);
+                let least = pixel[..n - 1].iter().fold(white, |a, b| a.min(*b)) / white;
+                assert!(!(alpha > 0.0) || least > 0.5, "{n}, {white}: {least} where alpha is {alpha}");
+            };
+            by_pixel!(&found, image => image.data().chunks_exact(n).map(|p| p.iter().map(|v| v.to_f32()).collect()).for_each(&mut pixel));
+            assert!(seen[0] > 700 && seen[1] > 50, "{n}: alpha stays smooth: {seen:?}");
         }
     }
 }
