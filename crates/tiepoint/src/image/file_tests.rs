@@ -275,6 +275,38 @@ fn values_without_data_take_no_part_in_resampling() {
     }
 }
 
+/// A TIFF of one row of pixels of fewer than 8 bits.
+fn tiff_of_bits(bits: u16, white: u16, no_data: &[u8; 4], pixels: [u8; 4]) -> Vec<u8> {
+    let mut file = [b"II*\0\x0c\0\0\0", &pixels[..], &[9, 0]].concat();
+    let shorts =
+        [(256, 32 / bits), (257, 1), (258, bits), (262, white), (273, 8), (277, 1), (278, 1), (279, 4)];
+    let mut field = |tag: u16, kind: u16, count: u32, value: [u8; 4]| {
+        file.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        file.extend([count.to_le_bytes(), value].concat());
+    };
+    shorts.into_iter().for_each(|(tag, value)| field(tag, 3, 1, u32::from(value).to_le_bytes()));
+    field(42113, 2, 4, *no_data);
+    file.extend([0; 4]);
+    file
+}
+
+#[test]
+fn no_data_of_few_bits_is_stretched_with_the_pixels() {
+    for (bits, white, text, pixels, no_data, hidden) in [
+        (4, 1, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(85.0), 2),
+        (4, 0, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(170.0), 2),
+        (4, 1, b"255\0", [0x51, 0x25, 0xff, 0x00], None, 0),
+        (2, 1, b"1\0\0\0", [0x1b, 0x55, 0xff, 0x00], Some(85.0), 5),
+        (1, 1, b"1\0\0\0", [0xf0, 0x01, 0x00, 0x00], Some(255.0), 5),
+    ] {
+        let file = Scratch::new("tif");
+        fs::write(&file.0, tiff_of_bits(bits, white, text, pixels)).unwrap();
+        let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
+        assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
+    }
+}
+
 #[test]
 fn colours_of_transparent_pixels_take_no_part_in_resampling() {
     let size = Size::new(40, 30);
