@@ -308,6 +308,24 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
 }
 
 #[test]
+fn four_bands_of_jpeg_2000_are_inks_only_where_the_file_says_so() {
+    let bands = include_bytes!("../../tests/samples/bands.jp2");
+    let space = bands.windows(4).position(|bytes| bytes == b"colr").unwrap() + 7;
+    // Grey and sRGB.
+    for (number, colours) in [(17_u32, 1), (16, 3)] {
+        let mut file = bands.to_vec();
+        file[space..space + 4].copy_from_slice(&number.to_be_bytes());
+        let read = decode_file(&file, "bands.jp2", &ReadOptions::default()).unwrap();
+        assert_eq!((read.layout.channels, read.layout.colours), (4, colours), "{number}");
+        let AnyImage::U8(image) = &read.image else { panic!("bytes") };
+        assert_eq!(image.row(2)[4 * 3..4 * 4], [32, 62, 92, 122], "{number}");
+    }
+    let mut inks = bands.to_vec();
+    inks[space..space + 4].copy_from_slice(&12_u32.to_be_bytes());
+    assert!(decoded(&inks).unwrap_err().to_string().contains("CMYK"));
+}
+
+#[test]
 fn colours_of_transparent_pixels_take_no_part_in_resampling() {
     let size = Size::new(40, 30);
     let hole = |x: usize, y: usize| (10..26).contains(&x) && (8..20).contains(&y) && x + y > 20;
