@@ -33,7 +33,8 @@ pub(crate) fn waits_for_disk() -> bool {
 /// folder is synced.
 ///
 /// If anything fails, the temporary file is removed and the old file at `path` stays. A symbolic link is followed; a
-/// device or a pipe (`/dev/stdout`) cannot be replaced and is written to directly.
+/// device or a pipe (`/dev/stdout`) cannot be replaced and is written to directly. Temporary files that killed processes
+/// left of `path` are removed.
 ///
 /// # Errors
 /// [`Error::Io`] with the path when the file cannot be created, written, synced or renamed.
@@ -41,6 +42,7 @@ pub fn write_atomically(
     path: impl AsRef<Path>,
     content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
 ) -> Result<()> {
+    unfinished::remove_of_earlier_runs(path.as_ref());
     Disk::at_once(waits_for_disk()).write(path.as_ref(), content)
 }
 
@@ -251,12 +253,15 @@ pub(crate) mod tests {
         assert!(held.path().exists() && !left[1].exists(), "a file that is being written was removed");
         assert_eq!(folder.names().len(), others.len() + 1, "files with other names were removed");
         let long = inner.join("x".repeat(250));
-        for target in [inner.join("c.tile"), long] {
+        for target in [inner.join("c.tile"), long.clone()] {
             let own = Unfinished::beside(&target).unwrap();
             let [mine, other] = [target.clone(), inner.join("d.c.tile")]
                 .map(|target| name_by(&Unfinished::beside(target).unwrap(), None, dead));
             [&mine, &other].iter().for_each(|path| fs::write(path, b"half").unwrap());
-            assert_eq!(remove_unfinished_beside(&target).unwrap(), 1, "of one file");
+            match target == long {
+                true => write_atomically(&target, |_| Ok(())).unwrap(),
+                false => assert_eq!(remove_unfinished_beside(&target).unwrap(), 1, "of one file"),
+            }
             assert!(other.exists() && !mine.exists() && own.path().exists(), "not of another");
             fs::remove_file(other).unwrap();
         }

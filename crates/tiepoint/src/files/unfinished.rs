@@ -3,13 +3,15 @@
 
 use super::disk::{check, close, error, sync_folder};
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::ops::Not;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, OnceLock};
 use std::time::Duration;
+use tiepoint_gpu::lock;
 use walkdir::WalkDir;
 
 /// How long a file of another machine must be unchanged before it counts as abandoned. Locks may not reach from machine
@@ -246,10 +248,31 @@ pub fn remove_unfinished_beside(target: impl AsRef<Path>) -> Result<usize> {
     let target = followed(target).map_err(|source| Error::io(target, source))?;
     let Some(name) = target.file_name() else { return Ok(0) };
     let beginning = beginning(name);
-    remove_left(folder_of(&target), 1, |hidden| {
-        let rest = hidden.as_encoded_bytes().strip_prefix(beginning.as_encoded_bytes());
-        rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 1)
-    })
+    remove_left(folder_of(&target), 1, |hidden| is_of(hidden, &beginning))
+}
+
+/// Whether a temporary name is one for the file whose temporary names have this beginning.
+fn is_of(hidden: &OsStr, beginning: &OsStr) -> bool {
+    let rest = hidden.as_encoded_bytes().strip_prefix(beginning.as_encoded_bytes());
+    rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 1)
+}
+
+/// As [`remove_unfinished_beside`], with what was in the folder when this process first wrote a result there. Errors are
+/// left out: the result does not depend on it.
+pub(super) fn remove_of_earlier_runs(target: &Path) {
+    static FOUND: LazyLock<Mutex<HashMap<PathBuf, Vec<PathBuf>>>> = LazyLock::new(Mutex::default);
+    let Ok(target) = followed(target) else { return };
+    let Some(name) = target.file_name() else { return };
+    let beginning = beginning(name);
+    let mut found = lock(&FOUND);
+    let found = found.entry(folder_of(&target).to_owned()).or_insert_with_key(|folder| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| Owner::of(&entry.file_name()).is_some()).map(|entry| entry.path()).collect()
+    });
+    for path in found.iter() {
+        let owner = path.file_name().filter(|name| is_of(name, &beginning)).and_then(Owner::of);
+        let _ = owner.map(|owner| remove_if_left(path, owner));
+    }
 }
 
 fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) -> Result<usize> {

@@ -190,7 +190,7 @@ impl FileImage {
     /// returns a mask that is 0 where the result has no input. What the result shows is what is [`valid`](Self::valid).
     ///
     /// A pixel without data never contributes to another: where there is one, `place` gets each channel by itself, as
-    /// an image of floats in which it is NaN.
+    /// an image of floats in which it is NaN. Transparent pixels near others have taken on their values.
     ///
     /// # Errors
     /// As `place`.
@@ -225,14 +225,23 @@ impl FileImage {
             }
             return Ok(Self { no_data: self.no_data, ..found });
         }
+        let mut spread = None;
+        if let Some(alpha) = self.layout.alpha
+            && let Some(valid) = self.valid()?
+        {
+            let mut image = self.image.clone();
+            by_pixel!(&mut image, image => spread_values(image, alpha, valid));
+            spread = Some(image);
+        }
+        let image = spread.as_ref().unwrap_or(&self.image);
         let resampled = |image: AnyImage, valid: Image<u8>| {
             let image = no_data::marked(image, &valid, self.no_data);
             let shown = valid.data().contains(&0).then_some(valid);
             Self { image, shown, orientation: 1, turned: false, ..self.about() }
         };
         let Some(shown) = &self.shown else {
-            let outside = if matches!(self.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            let (image, covered) = place(&self.image, outside)?;
+            let outside = if matches!(image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
+            let (image, covered) = place(image, outside)?;
             return Ok(resampled(image, covered));
         };
         let mut valid = Image::try_filled(size, 1, 0)?;
@@ -246,7 +255,7 @@ impl FileImage {
             pixels.filter(|((_, v), c)| !v.is_nan() && **c != 0).for_each(|((valid, _), _)| *valid = 255);
             Ok(image)
         };
-        let image = by_pixel!(self.image.view(), view => by_channel(view, size, &mut placed)?.into());
+        let image = by_pixel!(image.view(), view => by_channel(view, size, &mut placed)?.into());
         Ok(resampled(image, valid))
     }
 
@@ -265,6 +274,39 @@ impl FileImage {
     pub fn known(&self) -> Known<'_> {
         let (layout, valid) = (Some(self.layout), self.shown.as_ref());
         Known { layout, no_data: self.no_data, bands: self.bands.as_deref(), valid, ..Known::default() }
+    }
+}
+
+/// The greatest distance between two pixels that the same place is interpolated from, along an axis.
+const REACH: usize = 5;
+
+/// Gives transparent pixels within [`REACH`] of valid ones the mean of their neighbours in every channel but alpha.
+fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<u8>) {
+    let (Size { width, height }, n) = (image.size(), image.channels());
+    let around = |(x, y): (usize, usize)| {
+        let columns = x.saturating_sub(1)..(x + 2).min(width);
+        (y.saturating_sub(1)..(y + 2).min(height)).flat_map(move |y| columns.clone().map(move |x| (x, y)))
+    };
+    let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let is_valid = |valid: &Image<u8>, (x, y): (usize, usize)| valid.row(y)[x] != 0;
+    let mut edge: Vec<_> =
+        places.filter(|&at| !is_valid(&valid, at) && around(at).any(|at| is_valid(&valid, at))).collect();
+    for _ in 0..REACH {
+        edge.retain(|&(x, y)| !is_valid(&valid, (x, y)) && image.row(y)[x * n + alpha].to_f32() <= 0.0);
+        for &at in &edge {
+            for channel in (0..n).filter(|channel| *channel != alpha) {
+                let near = around(at).filter(|&at| is_valid(&valid, at));
+                let sum = |(sum, count), (x, y): (usize, usize)| {
+                    (sum + image.row(y)[x * n + channel].to_f32(), count + 1.0)
+                };
+                let (sum, count) = near.fold((0.0, 0.0), sum);
+                image.row_mut(at.1)[at.0 * n + channel] = T::from_f32(sum / count);
+            }
+        }
+        edge.iter().for_each(|&(x, y)| valid.row_mut(y)[x] = 255);
+        edge = edge.iter().flat_map(|&at| around(at)).collect();
+        edge.sort_unstable();
+        edge.dedup();
     }
 }
 

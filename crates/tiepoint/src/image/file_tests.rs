@@ -1,7 +1,10 @@
 //! Image files: round trips, damage and hostile headers.
 
 use super::*;
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
+use crate::geometry::warp::{Interpolation, WarpOptions};
+use crate::geometry::{Homography, Model};
+use crate::register::warp_onto;
 use proptest::prelude::*;
 use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
 
@@ -268,6 +271,111 @@ fn values_without_data_take_no_part_in_resampling() {
             let expected = hole(x, y) || hole(x + 1, y);
             assert_eq!(*valid == 0, expected, "{x}, {y}");
             assert!(if expected { *v == marker } else { (1000..1031).contains(v) }, "{x}, {y}: {v}");
+        }
+    }
+}
+
+/// A TIFF of one row of pixels of fewer than 8 bits.
+fn tiff_of_bits(bits: u16, white: u16, no_data: &[u8; 4], pixels: [u8; 4]) -> Vec<u8> {
+    let mut file = [b"II*\0\x0c\0\0\0", &pixels[..], &[9, 0]].concat();
+    let shorts =
+        [(256, 32 / bits), (257, 1), (258, bits), (262, white), (273, 8), (277, 1), (278, 1), (279, 4)];
+    let mut field = |tag: u16, kind: u16, count: u32, value: [u8; 4]| {
+        file.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        file.extend([count.to_le_bytes(), value].concat());
+    };
+    shorts.into_iter().for_each(|(tag, value)| field(tag, 3, 1, u32::from(value).to_le_bytes()));
+    field(42113, 2, 4, *no_data);
+    file.extend([0; 4]);
+    file
+}
+
+#[test]
+fn no_data_of_few_bits_is_stretched_with_the_pixels() {
+    for (bits, white, text, pixels, no_data, hidden) in [
+        (4, 1, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(85.0), 2),
+        (4, 0, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(170.0), 2),
+        (4, 1, b"255\0", [0x51, 0x25, 0xff, 0x00], None, 0),
+        (2, 1, b"1\0\0\0", [0x1b, 0x55, 0xff, 0x00], Some(85.0), 5),
+        (1, 1, b"1\0\0\0", [0xf0, 0x01, 0x00, 0x00], Some(255.0), 5),
+    ] {
+        let file = Scratch::new("tif");
+        fs::write(&file.0, tiff_of_bits(bits, white, text, pixels)).unwrap();
+        let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
+        assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
+    }
+}
+
+#[test]
+fn four_bands_of_jpeg_2000_are_inks_only_where_the_file_says_so() {
+    let bands = include_bytes!("../../tests/samples/bands.jp2");
+    let space = bands.windows(4).position(|bytes| bytes == b"colr").unwrap() + 7;
+    // Grey and sRGB.
+    for (number, colours) in [(17_u32, 1), (16, 3)] {
+        let mut file = bands.to_vec();
+        file[space..space + 4].copy_from_slice(&number.to_be_bytes());
+        let read = decode_file(&file, "bands.jp2", &ReadOptions::default()).unwrap();
+        assert_eq!((read.layout.channels, read.layout.colours), (4, colours), "{number}");
+        let AnyImage::U8(image) = &read.image else { panic!("bytes") };
+        assert_eq!(image.row(2)[4 * 3..4 * 4], [32, 62, 92, 122], "{number}");
+    }
+    let mut inks = bands.to_vec();
+    inks[space..space + 4].copy_from_slice(&12_u32.to_be_bytes());
+    assert!(decoded(&inks).unwrap_err().to_string().contains("CMYK"));
+}
+
+#[test]
+fn colours_of_transparent_pixels_take_no_part_in_resampling() {
+    let size = Size::new(40, 30);
+    let hole = |x: usize, y: usize| (10..26).contains(&x) && (8..20).contains(&y) && x + y > 20;
+    let turned = Homography::new([[0.98, -0.2, 3.3], [0.2, 0.98, -2.6], [0.0, 0.0, 1.0]]).unwrap();
+    let turned = Model::Homography(turned);
+    let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+    let cpu = Processor::from(Cpu::sequential());
+    // Near infrared before the alpha channel is in no usual layout.
+    for (n, marked) in [(2, false), (4, false), (4, true), (5, false)] {
+        let values = |transparent: f32| -> Vec<f32> {
+            let at = |i: usize| (i % n, i / n % size.width, i / n / size.width);
+            let value = |(c, x, y)| match hole(x, y) {
+                true if c == n - 1 => 0.0,
+                true => transparent,
+                false if c == n - 1 => 1.0,
+                false => 0.6 + 0.1 * c as f32 / n as f32,
+            };
+            (0..n * size.area()).map(|i| value(at(i))).collect()
+        };
+        let floats = |transparent| Image::from_vec(values(transparent), size, n).unwrap();
+        let bytes = values(0.0).iter().map(|v| (255.0 * v) as u8).collect();
+        let words = values(0.0).iter().map(|v| (65_535.0 * v) as u16).collect();
+        let images: [AnyImage; 4] = [
+            Image::from_vec(bytes, size, n).unwrap().into(),
+            Image::from_vec(words, size, n).unwrap().into(),
+            floats(0.0).into(),
+            floats(f32::NAN).into(),
+        ];
+        for image in images {
+            let white = by_pixel!(type image.view().pixel(), T => T::WHITE);
+            let mut file = FileImage::from(image);
+            file.layout.alpha = Some(n - 1);
+            file.shown = marked.then(|| Image::from_fn(size, |x, y| if x + y == 60 { 0 } else { 255 }));
+            let found = file.resampled(size, |image, fill| {
+                let warped = warp_onto(image, size, &turned, &options.with_fill(fill), &cpu)?.into_host()?;
+                Ok((warped.image, warped.covered))
+            });
+            let found = found.unwrap().image;
+            let mut seen = [0, 0];
+            let mut pixel = |pixel: Vec<f32>| {
+                let alpha = pixel[n - 1] / white;
+                seen[usize::from(alpha < 0.9)] += usize::from(alpha > 0.0);
+                let least = pixel[..n - 1].iter().fold(white, |a, b| a.min(*b)) / white;
+                assert!(
+                    alpha.is_nan() || alpha <= 0.0 || least > 0.5,
+                    "{n}, {white}: {least} where alpha is {alpha}"
+                );
+            };
+            by_pixel!(&found, image => image.data().chunks_exact(n).map(|p| p.iter().map(|v| v.to_f32()).collect()).for_each(&mut pixel));
+            assert!(seen[0] > 700 && seen[1] > 50, "{n}: alpha stays smooth: {seen:?}");
         }
     }
 }

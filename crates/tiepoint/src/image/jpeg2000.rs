@@ -21,15 +21,17 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
     let settings = DecodeSettings { strict: true, ..DecodeSettings::default() };
     let picture = Picture::new(&bytes, &settings)?;
     let size = Size::new(picture.width() as usize, picture.height() as usize);
+    let said = colour_space(&bytes);
+    let of_bands = |n: u8| (if n == 3 || n > 3 && said == Some(SRGB) { 3 } else { 1 }, usize::from(n));
     let (colours, channels) = match picture.color_space() {
         ColorSpace::Gray => (1, 1),
+        // The decoder takes any four bands for inks.
+        ColorSpace::CMYK if !matches!(said, Some(CMYK | YCCK)) => of_bands(4),
         ColorSpace::CMYK => {
             return Err("JPEG 2000 with CMYK is not read; convert it: opj_decompress -i IN -o OUT.tif".into());
         }
         ColorSpace::RGB => (3, 3),
-        ColorSpace::Icc { num_channels: n, .. } | ColorSpace::Unknown { num_channels: n } => {
-            (if *n == 3 { 3 } else { 1 }, usize::from(*n))
-        }
+        ColorSpace::Icc { num_channels: n, .. } | ColorSpace::Unknown { num_channels: n } => of_bands(*n),
     };
     let alpha = picture.has_alpha().then_some(channels);
     let channels = channels + usize::from(picture.has_alpha());
@@ -91,6 +93,19 @@ fn signs(bytes: &[u8]) -> Vec<bool> {
     let Some((count, bands)) = bands else { return Vec::new() };
     let count = u16::from_be_bytes(*count).into();
     bands.as_chunks::<3>().0.iter().take(count).map(|[depth, ..]| depth & 0x80 != 0).collect()
+}
+
+/// Numbers of colour spaces in the box `colr` (ISO 15444-1, I.5.3.3, and 15444-2, M.11.7.3).
+const CMYK: u32 = 12;
+const YCCK: u32 = 13;
+const SRGB: u32 = 16;
+
+/// The number of the colour space that the file names.
+fn colour_space(bytes: &[u8]) -> Option<u32> {
+    match boxed(boxed(bytes, b"jp2h")?, b"colr")? {
+        [1, _, _, number @ ..] => number.first_chunk().map(|number| u32::from_be_bytes(*number)),
+        _ => None,
+    }
 }
 
 /// The content of the first box of this kind.

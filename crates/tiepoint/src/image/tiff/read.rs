@@ -42,6 +42,12 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         // The pixels are inverted, so their no-data value is, too.
         plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
     }
+    if plan.bits < 8 && !matches!(plan.colour, Colour::Palette(_)) {
+        // The pixels are stretched to 8 bits; a value that they cannot have marks none.
+        let held =
+            plan.no_data.filter(|v| v.fract() == 0.0 && (0.0..=f64::from(most(plan.bits))).contains(v));
+        plan.no_data = held.map(|value| f64::from(stretched(value as u32, plan.bits)));
+    }
     let mut decoded = match (&plan.colour, plan.kind, plan.bits) {
         (Colour::Palette(_) | Colour::Lab, ..) | (_, Kind::Unsigned, ..=8) => {
             collect::<u8>(&mut decoder, request, &plan)?
@@ -120,16 +126,23 @@ fn packed(bytes: &[u8], count: usize, bits: usize) -> impl Iterator<Item = u32> 
     })
 }
 
+/// The greatest value of this many bits.
+fn most(bits: usize) -> u32 {
+    (1 << bits) - 1
+}
+
+/// A value of fewer than 8 bits in 8 bits.
+fn stretched(value: u32, bits: usize) -> u8 {
+    ((value * 255 + most(bits) / 2) / most(bits)) as u8
+}
+
 impl Sample for u8 {
     fn parse(bytes: &[u8], count: usize, _: ByteOrder, plan: &Plan, out: &mut Vec<Self>) {
-        let most = (1_u32 << plan.bits.min(8)) - 1;
         match (&plan.colour, plan.bits) {
             (_, 8) => out.extend_from_slice(&bytes[..count]),
             // Indices of a palette stay as they are.
             (Colour::Palette(_), bits) => out.extend(packed(bytes, count, bits).map(|v| v as Self)),
-            (_, bits) => {
-                out.extend(packed(bytes, count, bits).map(|v| ((v * 255 + most / 2) / most) as Self));
-            }
+            (_, bits) => out.extend(packed(bytes, count, bits).map(|v| stretched(v, bits))),
         }
     }
 
