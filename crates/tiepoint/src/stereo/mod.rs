@@ -7,8 +7,8 @@
 //! chooses the disparity with the least sum; the sums beside it give a fraction of a pixel (`subpixel`). The right view
 //! follows from the same sums along their diagonals. *Refinement* (`refinement`) filters both views with a [`median`]
 //! of 3×3, drops pixels on which they do not agree ([`consistency_check`]) and regions too small to be a surface
-//! ([`speckle`]), applies a last median, brings [`edges`] to those of the picture and, if asked for, fills invalid pixels ([`fill`]). Disparities are turned into
-//! [`depth`] and [points](cloud), and written to [`files`].
+//! ([`speckle`]), applies a last median, brings [`edges`] to those of the picture and, if asked for, fills invalid
+//! pixels ([`fill`]). Disparities are turned into [`depth`] and [points](cloud), and written to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.

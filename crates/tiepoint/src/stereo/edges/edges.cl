@@ -2,7 +2,7 @@
 
 KERNEL(vote) {
     const Plane plane = args.plane, picture_plane = args.picture_plane;
-    const i32 x = PIXEL_X, y = PIXEL_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y, channels = args.channels, limit = args.limit;
     if (x >= plane.row || y >= plane.height) return;
     const GLOBAL f32 *map = from + plane.step * (u64)GROUP_Z;
     const GLOBAL u8 *colours = picture + picture_plane.step * (u64)GROUP_Z;
@@ -20,7 +20,7 @@ KERNEL(vote) {
     }
     if (high - low > JUMP) {
         const f32 middle = (low + high) * 0.5f, quarter = (high - low) * 0.25f;
-        const GLOBAL u8 *own_colour = colours + ((u64)y * picture_plane.pitch + x * args.channels);
+        const GLOBAL u8 *own_colour = colours + ((u64)y * picture_plane.pitch + x * channels);
         i32 valid = 0, between = 0, own = 0, other = 0, best = 0;
         f32 there = centre;
         for (i32 v = top; v <= bottom; v++) {
@@ -29,11 +29,11 @@ KERNEL(vote) {
                 if (!(ABS(d) < INVALID)) continue;
                 valid++;
                 if (ABS(d - middle) < quarter) between++;
-                const GLOBAL u8 *colour = colours + ((u64)v * picture_plane.pitch + u * args.channels);
-                i32 weight = args.limit;
-                for (i32 c = 0; c < args.channels; c++) {
+                const GLOBAL u8 *colour = colours + ((u64)v * picture_plane.pitch + u * channels);
+                i32 weight = limit;
+                for (i32 c = 0; c < channels; c++) {
                     const i32 difference = (i32)colour[c] - (i32)own_colour[c];
-                    weight -= 3 / args.channels * (difference < 0 ? -difference : difference);
+                    weight -= 3 / channels * (difference < 0 ? -difference : difference);
                 }
                 if (weight <= 0) continue;
                 if ((d <= middle) == (centre <= middle)) {
