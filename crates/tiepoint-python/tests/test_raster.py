@@ -115,7 +115,7 @@ def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
 @pytest.mark.parametrize(("bands", "how"), [(1, "mask"), (4, "alpha"), (2, "alpha"), (1, "nodata")])
-def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, tmp_path, bands, how):
+def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tmp_path, bands, how):
     rasterio = pytest.importorskip("rasterio")
     shown = np.full((240, 320), 255, np.uint8)
     shown[:30] = 0
@@ -133,6 +133,15 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, tmp_path, b
     with rasterio.open(tmp_path / "placed.vrt") as placed:
         assert np.array_equal(placed.dataset_mask(), shown)
         assert np.array_equal(placed.read(), values[: bands - (how == "alpha")])
+    # So does the command's, which says that it cannot name a coordinate system without a number.
+    profile = {"count": 1, "dtype": "uint8", "height": 240, "width": 320, "crs": "ESRI:54009"}
+    profile["transform"] = rasterio.Affine(2, 0, 1e5, 0, -2, 2e5)
+    with rasterio.open(tmp_path / "map.tif", "w", driver="GTiff", **profile) as file:
+        file.write(scene.reference, 1)
+    run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.vrt")
+    assert b"map.tif: its coordinate system has no EPSG number" in run.stderr
+    with rasterio.open(tmp_path / "theirs.vrt") as placed:
+        assert np.array_equal(placed.dataset_mask(), shown)
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])

@@ -43,6 +43,13 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
             let place = |path| if placed { image::read_georeference(path) } else { Ok(None) };
             let places = [place(&arguments.a)?, place(&arguments.b)?];
+            if places[1].as_ref().is_some_and(|of| of.has_system() && of.epsg().is_none()) {
+                context.note(&format!(
+                    "{}: its coordinate system has no EPSG number, so {} names none",
+                    arguments.b.display(),
+                    path.display()
+                ));
+            }
             let images = MatchedImages {
                 names: names.each_ref().map(String::as_str),
                 places: places.each_ref().map(Option::as_ref),

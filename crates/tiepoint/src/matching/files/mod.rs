@@ -285,6 +285,14 @@ fn vrt<'r>(
             )?;
             writeln!(out, "</SimpleSource></VRTRasterBand>")?;
         }
+        if file.shown.is_some() && file.no_data.is_none() && file.layout.alpha.is_none() {
+            write!(out, "  <MaskBand><VRTRasterBand dataType=\"Byte\"><SimpleSource>")?;
+            write!(
+                out,
+                "<SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>mask,1</SourceBand>"
+            )?;
+            writeln!(out, "</SimpleSource></VRTRasterBand></MaskBand>")?;
+        }
         writeln!(out, "</VRTDataset>")
     })
 }
@@ -400,6 +408,15 @@ mod tests {
             name.replace('&', "&amp;")
         );
         assert_eq!(std::fs::read_to_string(path("vrt")).unwrap(), expected);
+        let masked = crate::image::Known {
+            valid: Some(&crate::image::Image::from_fn(Size::new(7, 5), |x, _| if x < 3 { 0 } else { 255 })),
+            ..crate::image::Known::default()
+        };
+        let grey = crate::image::Image::<u16>::new(Size::new(7, 5));
+        crate::image::write_known(&source, &grey, &masked).unwrap();
+        write_matches(path("vrt"), None, images, &twice).unwrap();
+        let text_of = std::fs::read_to_string(path("vrt")).unwrap();
+        assert!(text_of.contains("<MaskBand>") && text_of.contains("<SourceBand>mask,1<"), "{text_of}");
         let nowhere = write_matches(path("vrt"), None, [name, "b.tif"], &rows).unwrap_err().to_string();
         assert!(nowhere.contains("b.tif has no place on a map"), "{nowhere}");
         let nameless = write_matches(folder.join("Homol"), Some(MatchFormat::MicMac), ["", "b"], &rows);
