@@ -16,10 +16,9 @@ import functools
 import json
 import math
 import os
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core, _register
+from . import _core, _georeference, _register
 from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from ._geometry import _Interpolation
+    from ._georeference import Coefficients
     from ._register import _WarpedBy
 
     _Path = str | os.PathLike[str]
-    _Coefficients = tuple[float, float, float, float, float, float]
     #: The type of warped values, their nodata, and the value where there is no data.
     _Filled = tuple[np.dtype[Any], float | None, float]
 
@@ -117,7 +116,7 @@ class Raster(Result):
             object.__setattr__(self, "nodata", float(nodata) if isinstance(nodata, str) else nodata)
         object.__setattr__(self, "values", values)
         if self.transform is not None:
-            _coefficients(self.transform)
+            _georeference.coefficients(self.transform)
         if mask is not None:
             mask = np.where(np.asarray(mask) != 0, np.uint8(255), np.uint8(0))
             if mask.shape != values.shape[-2:]:
@@ -186,7 +185,7 @@ class Raster(Result):
 
         if self.transform is None:
             raise OptionError("the raster has no transform: give it one to have map coordinates")
-        a, b, c, d, e, f = _coefficients(self.transform)
+        a, b, c, d, e, f = _georeference.coefficients(self.transform)
         col, row = (np.asarray(xy, np.float64) + 0.5).reshape(-1, 2).T
         return np.stack([a * col + b * row + c, d * col + e * row + f], 1)
 
@@ -203,9 +202,9 @@ class Raster(Result):
 
         dims = ("band", "y", "x")[3 - self.values.ndim :]
         coordinates: dict[str, Any] = {}
-        reference: dict[str, Any] = {} if self.crs is None else {"crs_wkt": _wkt(self.crs)}
+        reference: dict[str, Any] = {} if self.crs is None else {"crs_wkt": _georeference.wkt(self.crs)}
         if self.transform is not None:
-            a, b, c, d, e, f = _coefficients(self.transform)
+            a, b, c, d, e, f = _georeference.coefficients(self.transform)
             reference["GeoTransform"] = " ".join(repr(v) for v in (c, a, b, f, d, e))
             col, row = np.arange(self.shape[1]) + 0.5, np.arange(self.shape[0]) + 0.5
             if b == 0 and d == 0:
@@ -227,7 +226,7 @@ class Raster(Result):
         height, width = self.shape
         told = [("size", f"{width}x{height}"), ("bands", str(len(self.bands))), ("type", self.values.dtype.name)]
         if self.crs is not None:
-            told.append(("crs", _name(self.crs)))
+            told.append(("crs", _georeference.name(self.crs)))
         return told if self.nodata is None else [*told, ("nodata", f"{self.nodata:g}")]
 
 
@@ -291,7 +290,7 @@ class RasterRegistration(Result):
         return [Gcp(row, col, x, y, 0.0) for (col, row), (x, y) in rows]
 
     @property
-    def moving_transform(self) -> _Coefficients:
+    def moving_transform(self) -> Coefficients:
         """The transform that places `moving` itself on the map, without resampling it: a, b, c, d, e, f.
 
         Raises
@@ -322,7 +321,7 @@ class RasterRegistration(Result):
             return (raster.to_map(xy) if is_placed else (xy.astype("float64") + 0.5) * (1, -1)).tolist()
 
         away = self.model.apply(self.xy_moving) - self.xy_reference
-        lines = [f"#CRS: {_wkt(self.reference.crs)}"] if on_map else []
+        lines = [f"#CRS: {_georeference.wkt(self.reference.crs)}"] if on_map else []
         lines.append("mapX,mapY,sourceX,sourceY,enable,dX,dY,residual")
         to, source = places(self.reference, self.xy_reference), places(self.moving, self.xy_moving)
         for at, of, (dx, dy) in zip(to, source, away.tolist(), strict=True):
@@ -347,7 +346,7 @@ class RasterRegistration(Result):
         kinds = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}
         kind = "Byte" if bands.dtype.itemsize == 1 and bands.dtype.kind != "i" else None
         kind = kind or f"{kinds[bands.dtype.kind]}{8 * bands.dtype.itemsize}"
-        projection = "" if self.reference.crs is None else f" Projection={quoteattr(_wkt(self.reference.crs))}"
+        projection = "" if self.reference.crs is None else f" Projection={quoteattr(_georeference.wkt(self.reference.crs))}"
         height, width = self.moving.shape
         lines = [f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">', f"  <GCPList{projection}>"]
         for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
@@ -382,8 +381,8 @@ class RasterRegistration(Result):
             for at, moving, reference, residual in rows
         ]
         page: dict[str, Any] = {"type": "FeatureCollection", "features": features}
-        if self.reference.crs is not None and (code := _epsg(self.reference.crs)) != 4326:
-            name = _wkt(self.reference.crs) if code is None else f"urn:ogc:def:crs:EPSG::{code}"
+        if self.reference.crs is not None and (code := _georeference.epsg(self.reference.crs)) != 4326:
+            name = _georeference.wkt(self.reference.crs) if code is None else f"urn:ogc:def:crs:EPSG::{code}"
             page["crs"] = {"type": "name", "properties": {"name": name}}
         _core.write_text(path, json.dumps(page, allow_nan=False) + "\n")
 
@@ -584,17 +583,6 @@ def _is_whole(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "u" and dtype.itemsize <= 2
 
 
-def _coefficients(transform: Any) -> _Coefficients:
-    """a, b, c, d, e, f of an ``Affine`` or a tuple of six or nine numbers."""
-    try:
-        a, b, c, d, e, f = (float(v) for v in tuple(transform)[:6])
-    except (TypeError, ValueError):
-        raise ImageError(f"the transform is {transform!r}: expected the six numbers a, b, c, d, e, f") from None
-    if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
-        raise ImageError(f"the transform is {transform!r}: expected finite numbers that can be inverted")
-    return a, b, c, d, e, f
-
-
 def _of_file(path: str | os.PathLike[str]) -> Raster:
     """The raster in a file, which rasterio opens."""
     try:
@@ -615,7 +603,7 @@ def _of_dataset(dataset: Any) -> Raster:
     if not indices:
         raise ImageError("the dataset has no band but alpha")
     transform = dataset.transform
-    if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
+    if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
         transform = None
     first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
     searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
@@ -646,13 +634,13 @@ def _of_data_array(array: Any) -> Raster:
         transform = (a, b, c, d, e, f)
     if rows in array.coords and columns in array.coords:
         x, y = (array.coords[name].values for name in (columns, rows))
-        transform = _placed(x[None, :], y[:, None], transform)
+        transform = _georeference.placed(x[None, :], y[:, None], transform)
     elif "xc" in array.coords and "yc" in array.coords:
         x, y = (array.coords[name].transpose(rows, columns).values for name in ("xc", "yc"))
-        transform = _placed(x, y, transform)
+        transform = _georeference.placed(x, y, transform)
     elif transform is None and hasattr(array, "rio"):
         transform = array.rio.transform()
-        if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
+        if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
             transform = None
     nodata = next((told[k] for k in ("_FillValue", "missing_value", "nodata") if told.get(k) is not None), None)
     crs = known.get("crs_wkt") or known.get("spatial_ref")
@@ -662,62 +650,3 @@ def _of_data_array(array: Any) -> Raster:
     valid = array.coords.get("valid")
     told_there = valid is not None and {rows, columns} == set(valid.dims)
     return Raster(values, transform, crs, nodata, valid.transpose(rows, columns).values if told_there else None)
-
-
-def _placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
-    """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: the exact one that
-    is told, unless the array was cut, thinned or turned since."""
-    import numpy as np
-
-    x, y = (np.asarray(v, np.result_type(v, np.float32)) for v in (x, y))
-    rounding = [float(np.spacing(np.abs(v).max())) for v in (x, y)]
-    axes = np.broadcast_arrays(x, y)
-    height, width = axes[0].shape
-
-    def lies_at(transform: Sequence[float]) -> bool:
-        # Along the edges: what was cut out of a grid is alike in all its rows.
-        every = slice(None)
-        for at in ((0, every), (-1, every), (every, 0), (every, -1)):
-            row, col = np.arange(height)[at[0]] + 0.5, np.arange(width)[at[1]] + 0.5
-            for places, off, (a, b, c) in zip(axes, rounding, (transform[:3], transform[3:]), strict=True):
-                if not (np.abs(a * col + b * row + c - places[at]) <= 0.01 * (abs(a) + abs(b)) + off).all():
-                    return False
-        return True
-
-    if told is not None and lies_at(told):
-        return told
-    if min(height, width) < 2:
-        raise ImageError(f"the array has {height} rows and {width} columns: expected two or more, or their own GeoTransform")
-    found: list[float] = []
-    for places in axes:
-        first, right, below = (float(places[at]) for at in ((0, 0), (0, -1), (-1, 0)))
-        a, b = (right - first) / (width - 1), (below - first) / (height - 1)
-        found += a, b, first - (a + b) / 2
-    if not lies_at(found):
-        raise ImageError("the coordinates of the array are not evenly spaced: expected a grid of equal pixels")
-    return _coefficients(found)
-
-
-def _wkt(crs: Any) -> str:
-    """The CRS as WKT if it can be converted, otherwise as it was given, in one line."""
-    told = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
-    return " ".join(told.split())
-
-
-def _epsg(crs: Any) -> int | None:
-    """The EPSG code of the CRS, if it has one."""
-    if isinstance(crs, int):
-        return crs
-    if hasattr(crs, "to_epsg"):
-        code = crs.to_epsg()
-        return None if code is None else int(code)
-    # "EPSG:32633", or WKT, whose last part is the number of the whole.
-    told = re.fullmatch(r"\s*EPSG:(\d+)\s*", str(crs), re.IGNORECASE)
-    told = told or re.search(r'(?:ID|AUTHORITY)\["EPSG",\s*"?(\d+)"?\]\]\s*$', str(crs))
-    return None if told is None else int(told[1])
-
-
-def _name(crs: Any) -> str:
-    """A short name of the CRS."""
-    code = _epsg(crs)
-    return _wkt(crs).partition(",")[0] if code is None else f"EPSG:{code}"
