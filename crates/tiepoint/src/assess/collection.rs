@@ -171,7 +171,7 @@ impl CollectionEvidence {
                     1 => "1 photograph cannot be read".into(),
                     n => format!("{} photographs cannot be read", counted(n)),
                 },
-                "Replace these files or leave them out; `-v` and the page name them",
+                "Replace these files or leave them out; `tiepoint collect status` names them",
             ),
         ])
     }

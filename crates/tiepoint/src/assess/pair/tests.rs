@@ -1,0 +1,155 @@
+//! Verdicts on pairs of synthetic pictures and matches.
+
+use super::*;
+use crate::device::{Cpu, Processor};
+use crate::image::{AnyImage, Image};
+use crate::numeric::Random;
+use crate::register::{RegisterInput, RegisterOptions, tie_images};
+use crate::synth::Texture;
+
+/// A picture of the texture at the places that its pixels show.
+fn picture(back: impl Fn([f64; 2]) -> [f64; 2]) -> AnyImage {
+    picture_seen(back, |_, grey| grey)
+}
+
+/// As [`picture`], of the grey values that `seen` makes of a place and the texture's.
+fn picture_seen(back: impl Fn([f64; 2]) -> [f64; 2], seen: impl Fn([f64; 2], f64) -> f64) -> AnyImage {
+    Image::from_fn(Size::new(480, 360), |x, y| {
+        let place = [x as f64, y as f64];
+        let [u, v] = back(place);
+        seen(place, 255.0 * Texture::new(1).at(u, v, 1.0)) as u8
+    })
+    .into()
+}
+
+const GOOD: [Verdict; 1] = [Verdict::Good];
+const POOR: [Verdict; 1] = [Verdict::Poor];
+const NOT_GOOD: [Verdict; 2] = [Verdict::Doubtful, Verdict::Poor];
+
+/// The assessment of two pictures, whose verdict must be one of those expected.
+fn assessed(a: &AnyImage, b: &AnyImage, kind: ModelKind, expected: &[Verdict]) -> Assessment {
+    let processor = Processor::from(Cpu::with_threads(2).unwrap());
+    let options = RegisterOptions::default();
+    let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
+    let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
+    let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
+    let evidence =
+        PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, &options.tie).unwrap();
+    let found = evidence.assess();
+    assert!(expected.contains(&found.verdict), "{kind}, not {expected:?}: {found}: {evidence:?}");
+    found
+}
+
+#[test]
+fn a_plane_is_good_and_relief_under_a_homography_poor() {
+    let truth = Homography::new([[0.93, -0.2, 45.0], [0.18, 0.9, -12.0], [1e-4, -1e-4, 1.0]]).unwrap();
+    let flat = picture(|p| p);
+    assessed(&flat, &picture(|p| truth.apply(p).unwrap()), ModelKind::Homography, &GOOD);
+    // A ridge: every row moves by up to 30 px, most in the middle.
+    let ridge = |[x, y]: [f64; 2]| [x + 30.0 * (1.0 - ((x - 240.0) / 240.0).powi(2)), y];
+    let relief = picture(ridge);
+    let poor = assessed(&flat, &relief, ModelKind::Homography, &POOR);
+    let next = poor.reasons[0].next.as_deref().unwrap_or_default();
+    assert!(next.contains("--model fundamental"), "the next command: {next}");
+    // Steps of 4 px, which leave most matches within the threshold.
+    let steps = picture(|[x, y]| [x + if ((x / 80.0) as u32).is_multiple_of(2) { 2.0 } else { -2.0 }, y]);
+    let shallow = assessed(&flat, &steps, ModelKind::Homography, &NOT_GOOD);
+    assert_eq!(shallow.reasons[0].measure, "residuals", "{shallow}");
+    // A slope that gets steeper to the right, where a third without texture, as water, has no inlier to show it.
+    let part_blank = |back: fn([f64; 2]) -> [f64; 2]| {
+        picture_seen(back, |[x, _], grey| if x < 320.0 { grey } else { 128.0 })
+    };
+    let rising = |[x, y]: [f64; 2]| [x + 30.0 * ((x - 160.0) / 320.0).powi(3), y];
+    assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Homography, &NOT_GOOD);
+    // An affine map cannot follow it either, and is continued as far.
+    let hidden = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Affine, &NOT_GOOD);
+    let mut next = hidden.reasons.iter().filter_map(|reason| reason.next.as_deref());
+    assert!(next.all(|next| !next.contains("--model affine")), "the model it has already: {hidden:?}");
+    for kind in [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity] {
+        assessed(&part_blank(|p| p), &part_blank(|p| p), kind, &GOOD);
+    }
+    // Flat on the left, rising to the right, where a third is some 50 px off: a valley beside a mountain from above.
+    let slope = picture(|[x, y]| [x + 50.0 * ((x - 160.0) / 200.0).clamp(0.0, 1.0), y]);
+    assessed(&flat, &slope, ModelKind::Homography, &POOR);
+    assessed(&flat, &relief, ModelKind::Fundamental, &GOOD);
+}
+
+#[test]
+fn a_frame_on_pictures_of_two_things_is_doubtful() {
+    let frame = |[x, y]: [f64; 2]| !(40.0..440.0).contains(&x) || !(40.0..320.0).contains(&y);
+    let framed = |by: f64| picture(|p| if frame(p) { p } else { [p[0] + by, p[1]] });
+    let doubtful = assessed(&framed(0.0), &framed(3000.0), ModelKind::Homography, &NOT_GOOD);
+    assert_eq!(doubtful.reasons[0].measure, "unmoved", "{doubtful}");
+    let darker = picture_seen(|p| p, |_, grey| 0.4 * grey);
+    assessed(&framed(0.0), &darker, ModelKind::Homography, &GOOD);
+}
+
+/// First matches of what repeats itself agree on a map, and some on the same map displaced.
+#[test]
+fn matches_on_the_same_map_displaced_are_doubtful() {
+    let mut random = Random::new(5);
+    let size = Size::new(400, 300);
+    let places: Vec<[f64; 2]> =
+        (0..60).map(|_| [random.range(0.0, 400.0), random.range(0.0, 300.0)]).collect();
+    let keypoint =
+        |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
+    let a: Vec<Keypoint> = places.iter().map(|at| keypoint(*at)).collect();
+    for (displaced, scattered, expected) in [(0, 15, Verdict::Good), (15, 0, Verdict::Doubtful)] {
+        let right = 60 - displaced - scattered;
+        let b: Vec<Keypoint> = (0..60)
+            .map(|i| match i {
+                _ if i < right => keypoint(places[i]),
+                _ if i < right + displaced => keypoint([places[i][0] + 64.0, places[i][1] - 30.0]),
+                _ => keypoint([random.range(0.0, 400.0), random.range(0.0, 300.0)]),
+            })
+            .collect();
+        let first: Vec<Match> = (0..60).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+        let tie = TiePoints {
+            matches: first[..right].to_vec(),
+            inliers: (0..right).collect(),
+            b_from_a: Some(Model::Homography(Homography::default())),
+            first,
+            ..TiePoints::without_model(vec![])
+        };
+        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
+        assert!(evidence.rival.unwrap().abs_diff(displaced) <= 2, "{:?}", evidence.rival);
+        assert_eq!(evidence.assess().verdict, expected, "{}", evidence.assess());
+    }
+}
+
+/// 400 matches of a plane, and 60 others: displaced on the plane as what repeats itself, or of a thing before it.
+#[test]
+fn an_epipolar_geometry_of_a_plane_is_poor() {
+    let mut random = Random::new(2);
+    let keypoint =
+        |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
+    for (is_thing, expected) in [(false, 0.0..0.1), (true, 0.9..1.1)] {
+        let (mut a, mut b) = (vec![], vec![]);
+        for i in 0..460 {
+            let place = match i < 400 || !is_thing {
+                true => [random.range(0.0, 400.0), random.range(0.0, 300.0)],
+                false => [random.range(150.0, 220.0), random.range(100.0, 170.0)],
+            };
+            let by = if i < 400 {
+                0.0
+            } else if is_thing {
+                14.0
+            } else {
+                random.range(10.0, 150.0)
+            };
+            a.push(keypoint(place));
+            b.push(keypoint([0.9 * place[0] + 20.0 + by, 0.95 * place[1] + 8.0]));
+        }
+        let matches: Vec<Match> = (0..460).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+        let tie = TiePoints::without_model(matches);
+        let found = parallax([&a, &b], &tie, &TieOptions::default()).unwrap();
+        assert!(expected.contains(&found), "a thing: {is_thing}: {found}");
+    }
+}
+
+#[test]
+fn without_a_model_there_is_no_verdict() {
+    let tie = TiePoints::without_model(vec![]);
+    let evidence = PairEvidence::of([&[], &[]], [Size::new(9, 9); 2], &tie, &TieOptions::default());
+    assert_eq!(evidence, None, "no model");
+}
