@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     #: a, b, c, d, e, f as ``affine.Affine`` has them.
-    Coefficients = tuple[float, float, float, float, float, float]
+    _Coefficients = tuple[float, float, float, float, float, float]
 
 
-def coefficients(transform: Any) -> Coefficients:
+def coefficients(transform: Any) -> _Coefficients:
     """a, b, c, d, e, f of an ``Affine`` or a tuple of six or nine numbers."""
     try:
         a, b, c, d, e, f = (float(v) for v in tuple(transform)[:6])
@@ -26,7 +26,7 @@ def coefficients(transform: Any) -> Coefficients:
     return a, b, c, d, e, f
 
 
-def placed(x: Any, y: Any, told: Coefficients | None) -> Coefficients:
+def placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
     """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: the exact one that
     is told, unless the array was cut, thinned or turned since."""
     import numpy as np

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from ._geometry import _Interpolation
-    from ._georeference import Coefficients
+    from ._georeference import _Coefficients
     from ._register import _WarpedBy
 
     _Path = str | os.PathLike[str]
@@ -290,7 +290,7 @@ class RasterRegistration(Result):
         return [Gcp(row, col, x, y, 0.0) for (col, row), (x, y) in rows]
 
     @property
-    def moving_transform(self) -> Coefficients:
+    def moving_transform(self) -> _Coefficients:
         """The transform that places `moving` itself on the map, without resampling it: a, b, c, d, e, f.
 
         Raises
