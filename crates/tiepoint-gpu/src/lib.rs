@@ -427,11 +427,11 @@ impl Gpu {
         if self.patience.refuses() {
             return Err(self.not_ready());
         }
-        let key = source.for_api(self.info().api);
-        if let Some(program) = self.programs().get(&key) {
+        if let Some(program) = self.programs().get(&source.text) {
             return Ok(program.clone());
         }
         self.check_cancel()?;
+        let key = source.text.clone();
         let stored = match self.shared.compiler.state_of(&key) {
             Some(Ok(())) => return Err(self.not_ready()),
             Some(Err(error)) => return Err(error),
@@ -467,10 +467,9 @@ impl Gpu {
         if self.patience.refuses() {
             return sources;
         }
-        let (programs, api) = (self.programs(), self.info().api);
-        let mut seen = HashSet::new();
-        let mut is_new = |key: String| !programs.contains_key(&key) && seen.insert(key);
-        sources.into_iter().filter(|source| is_new(source.for_api(api))).collect()
+        let (programs, mut seen) = (self.programs(), HashSet::new());
+        let mut is_new = |text: &str| !programs.contains_key(text) && seen.insert(text.to_owned());
+        sources.into_iter().filter(|source| is_new(&source.text)).collect()
     }
 
     /// Queues work. Only a profiled device waits for it.

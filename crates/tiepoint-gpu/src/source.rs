@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 #[derive(Clone, Debug)]
 pub struct KernelSource {
     pub(crate) name: &'static str,
-    text: String,
+    pub(crate) text: String,
     /// C types that the declarations need.
     definitions: Definitions,
     pub(crate) declarations: Vec<Declaration>,

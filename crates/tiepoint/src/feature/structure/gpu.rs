@@ -12,7 +12,7 @@ use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::{Features, Keypoint, WORDS, by_value, to_words};
+use crate::feature::{Descriptors, Features, Keypoint, WORDS, to_words};
 use crate::filter::gauss::GaussOptions;
 use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
@@ -115,11 +115,11 @@ tiepoint_gpu::kernel! {
     } {}
 
     unsafe kernel turn(groups) = Turn {
-        write to: u8 [corners * LENGTH as i128],
+        write to: u8 [groups[1] * corners * LENGTH as i128],
         read from: u8 [corners * LENGTH as i128],
     } {
         corners: i32,
-        turns: i32,
+        forth: u32,
     }
 }
 
@@ -441,12 +441,8 @@ impl GpuStructure {
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
         let found = prepared.into_iter().zip(pictures).zip(corners.into_iter().zip(described));
         let found = found.map(|((picture, intensity), (keypoints, on_device))| {
-            let features = Features {
-                keypoints,
-                descriptors: by_value!(map &on_device.descriptors, values => values.to_vec()?),
-                dimension: LENGTH,
-                image: picture.size,
-            };
+            let (descriptors, image) = (Descriptors::U8(vec![]), picture.size);
+            let features = Features { keypoints, descriptors, dimension: 0, image };
             let own = picture.lanes.map(|lanes| Own {
                 lanes: Lanes::Device(GpuImage::clone(&lanes)),
                 on_device: Some(intensity),
@@ -504,15 +500,25 @@ impl GpuStructure {
         Ok(GpuImage::clone(&to))
     }
 
-    /// [`turned`](super::turned) of features in the device's memory. The host does not wait for the result.
-    pub(crate) fn turned(&self, features: &GpuFeatures, turns: usize) -> Result<GpuFeatures> {
-        let GpuDescriptors::U8(from) = &features.descriptors else { return Ok(features.clone()) };
-        let to = self.gpu.buffer(from.len())?;
-        let mut commands = Commands::new();
+    /// [`turned`](super::turned) of features in the device's memory by every number of turns from 0 on, or by minus
+    /// that number, one after the other. Their keypoints are not set.
+    pub(crate) fn turned(
+        &self,
+        commands: &mut Commands,
+        features: &GpuFeatures,
+        forth: bool,
+    ) -> Result<GpuFeatures> {
+        let (GpuDescriptors::U8(from), gpu) = (&features.descriptors, &self.gpu) else {
+            return Ok(features.clone());
+        };
+        let n = from.len() / LENGTH;
+        let (to, keypoints) = (gpu.buffer(TURNS * from.len())?, gpu.buffer(TURNS * n * WORDS)?);
         commands.stage("structure");
-        let corners = (from.len() / LENGTH) as i32;
-        self.row(&mut commands, from.len(), Turn { to: &to, from, corners, turns: turns as i32 })?;
-        self.gpu.run(&commands)?;
-        Ok(GpuFeatures { descriptors: GpuDescriptors::U8(to), ..features.clone() })
+        let kernel = self.program.kernel::<Turn<'_>>()?;
+        let [groups, ..] = kernel.covering(from.len(), 1);
+        let turn = Turn { to: &to, from, corners: n as i32, forth: u32::from(forth) };
+        commands.launch(&kernel, [groups, TURNS, 1], turn)?;
+        let (count, descriptors) = (gpu.upload(&[(TURNS * n) as u32])?, GpuDescriptors::U8(to));
+        Ok(GpuFeatures { count, keypoints, descriptors, ..features.clone() })
     }
 }

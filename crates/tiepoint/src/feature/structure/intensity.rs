@@ -124,7 +124,7 @@ fn void(grey: &Image<f32>) -> Option<Image<bool>> {
         return None;
     }
     let mut seen = Image::filled(size, 1, false);
-    let mut void = Image::filled(size, 1, false);
+    let mut void: Option<Image<bool>> = None;
     for start in starts {
         let mut part = Vec::new();
         let mut next = vec![start];
@@ -138,11 +138,12 @@ fn void(grey: &Image<f32>) -> Option<Image<bool>> {
             next.extend((y > 0).then(|| (x, y - 1)).into_iter().chain((y + 1 < h).then_some((x, y + 1))));
         }
         if part.len() as f64 >= LEAST * size.area() as f64 {
+            let void = void.get_or_insert_with(|| Image::filled(size, 1, false));
             part.into_iter().for_each(|(x, y)| void.row_mut(y)[x] = true);
         }
     }
     // The squares themselves, whose middles these are.
-    Some(near(&void, REACH))
+    void.map(|middles| near(&middles, REACH))
 }
 
 /// Where any pixel at most `reach` away along both axes is true.

@@ -31,7 +31,7 @@ pub(crate) use channels::{Channels, halved_lanes};
 pub(crate) use intensity::Intensity;
 pub(crate) use polar::{TURNS, turned};
 
-use super::{Descriptors, Features, Keypoint};
+use super::{Descriptors, Features, Keypoint, by_value};
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
@@ -43,6 +43,7 @@ use crate::image::{Image, Size};
 use gpu::GpuStructure;
 use intensity::blur_before;
 use lanes::Lanes;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -54,12 +55,46 @@ const MOST: usize = 1500;
 pub(crate) struct Level {
     /// Its size over that of the picture.
     pub(crate) scale: f64,
-    /// Corners in pixels of the picture, with their descriptors.
-    pub(crate) features: Features,
+    /// Corners in pixels of the picture, with their descriptors, unless these are on a device.
+    features: Features,
     /// The picture itself, where this level has its size.
     pub(crate) own: Own,
     /// The descriptors in the memory of the GPU that made them; its keypoints are in pixels of the level.
-    pub(crate) on_device: Option<GpuFeatures>,
+    on_device: Option<GpuFeatures>,
+}
+
+impl Level {
+    pub(crate) fn keypoints(&self) -> &[Keypoint] {
+        &self.features.keypoints
+    }
+
+    /// The size of the picture.
+    pub(crate) fn image(&self) -> Size {
+        self.features.image
+    }
+
+    /// The corners in pixels of the picture, with their descriptors.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the GPU that has them fails.
+    pub(crate) fn on_host(&self) -> Result<Cow<'_, Features>> {
+        let Some(GpuFeatures { descriptors, dimension, .. }) = &self.on_device else {
+            return Ok(Cow::Borrowed(&self.features));
+        };
+        let descriptors = by_value!(map descriptors, values => values.to_vec()?);
+        Ok(Cow::Owned(Features { descriptors, dimension: *dimension, ..self.features.clone() }))
+    }
+
+    /// The same in the memory of a GPU, where the keypoints may be in other pixels.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
+    pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
+        match &self.on_device {
+            Some(features) => Ok(features.clone()),
+            None => GpuFeatures::upload(gpu, &self.features),
+        }
+    }
 }
 
 /// A picture at its own size.

@@ -294,10 +294,12 @@ KERNEL(quantise) {
     }
 }
 
-// A lane moves a byte to its place in the descriptor of the turned picture.
+// A lane moves a byte to its place in the descriptor of the picture at one turn. All descriptors at the first turn come
+// first, then those at the next, one twelfth further forth or back.
 KERNEL(turn) {
-    i32 i = GROUP_X * ROW_LANES + LANE_X;
-    if (i >= args.corners * LENGTH) return;
+    i32 i = GROUP_X * ROW_LANES + LANE_X, turn = GROUP_Y, all = args.corners * LENGTH;
+    if (i >= all) return;
     i32 sector = i / BINS % TURNS, bin = i % BINS, ring = i - sector * BINS - bin;
-    to[ring + (sector + args.turns) % TURNS * BINS + (bin + args.turns) % BINS] = from[i];
+    i32 turns = args.forth != 0 ? turn : (TURNS - turn) % TURNS;
+    to[(u64)turn * all + ring + (sector + turns) % TURNS * BINS + (bin + turns) % BINS] = from[i];
 }

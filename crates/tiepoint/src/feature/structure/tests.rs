@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::gpu::all;
+use crate::device::gpu::{Commands, all};
 use crate::device::tests::every_cpu;
 use crate::image::{AnyView, Image, Made};
 use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
@@ -19,7 +19,7 @@ fn cut_off(mut image: Image<u8>, by: usize) -> Image<u8> {
 fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     let intensity = Intensity::of(AnyView::from(image), None, image.size(), cpu).unwrap();
     let [levels] = StructureFinder::new(&cpu.clone().into()).levels(&[(&intensity, 0..9)], 2.0).unwrap();
-    levels.into_iter().map(|level| level.features).collect()
+    levels.into_iter().map(|level| level.on_host().unwrap().into_owned()).collect()
 }
 
 fn bytes(features: &Features) -> Vec<&[u8]> {
@@ -164,7 +164,7 @@ fn a_device_finds_the_bits_of_the_cpu() {
                 assert_eq!(found.scale, scale);
                 let [lanes, wanted] = [found, expected].map(|level| level.own.lanes.on_host(&cpu).unwrap());
                 assert!(lanes == wanted, "{gpu:?}: channels of {size}");
-                let [a, b] = [found, expected].map(|level| &level.features);
+                let [a, b] = [found, expected].map(|level| level.on_host().unwrap());
                 assert_eq!(a.keypoints, b.keypoints, "{gpu:?}: corners of {size} at {scale}");
                 assert!(a == b, "{gpu:?}: descriptors of {size} at {scale}");
                 most = most.max(a.len());
@@ -183,9 +183,18 @@ fn a_device_turns_descriptors_as_the_cpu() {
     for gpu in all() {
         let stages = GpuStructure::new(gpu, &cpu).unwrap();
         let uploaded = GpuFeatures::upload(gpu, features).unwrap();
-        for turns in [0, 1, 7, 11] {
-            let found = stages.turned(&uploaded, turns).unwrap().download().unwrap();
-            assert!(found == turned(features, turns), "{gpu:?}: {turns} turns");
+        for forth in [true, false] {
+            let mut commands = Commands::new();
+            let all = stages.turned(&mut commands, &uploaded, forth).unwrap();
+            gpu.run(&commands).unwrap();
+            let all = by_value!(map &all.descriptors, values => values.to_vec().unwrap());
+            for turns in 0..TURNS {
+                let wanted = turned(features, if forth { turns } else { TURNS - turns });
+                let n = bytes(&wanted).concat().len();
+                let Descriptors::U8(all) = &all else { panic!("bytes") };
+                let found = &all[turns * n..(turns + 1) * n];
+                assert!(found == bytes(&wanted).concat(), "{gpu:?}: {turns} turns, forth: {forth}");
+            }
         }
     }
 }

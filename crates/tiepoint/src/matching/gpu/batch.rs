@@ -1,7 +1,7 @@
 //! Many pairs at a time: their searches are one list of commands, and only the matches are copied to the host.
 
 use super::packed::GpuPacked;
-use super::regions::FOUND;
+use super::regions::{Cut, FOUND};
 use super::rows::groups;
 use super::rule::Rule;
 use super::{GpuMatcher, Match, MatchOptions};
@@ -84,9 +84,9 @@ impl GpuMatcher {
         }
         let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
         let capacity: usize = pairs.iter().map(|[a, _]| a.capacity).sum();
-        let cuts = pairs
-            .iter()
-            .filter_map(|[a, b]| Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side)));
+        let cuts = pairs.iter().filter_map(|[a, b]| {
+            Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side, Cut::BOTH))
+        });
         let words = cuts.map(|cut| cut.found(cut.groups() as i128) as usize).max().unwrap_or(0);
         let neighbours: Buffer<u32> = self.gpu.buffer(words)?;
         let nearest: Buffer<u32> = self.gpu.buffer(most(|[a, b]| a.capacity + b.capacity) * FOUND)?;
@@ -96,7 +96,7 @@ impl GpuMatcher {
         for (pair, [a, b]) in pairs.iter().enumerate() {
             let (Some(side_a), Some(side_b)) = (&a.packed, &b.packed) else { continue };
             a.kind.check_against(b.kind)?;
-            let (kind, cut) = (a.kind, self.cut(side_a.rows.side, side_b.rows.side));
+            let (kind, cut) = (a.kind, self.cut(side_a.rows.side, side_b.rows.side, Cut::BOTH));
             self.searches(kind)?.search(&mut commands, [side_a, side_b], cut, &neighbours)?;
             let (kernels, sides) = (self.rows(kind)?, [&side_a.rows, &side_b.rows]);
             kernels.merge(&mut commands, sides, cut, &neighbours, &nearest)?;

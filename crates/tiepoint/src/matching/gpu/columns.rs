@@ -93,7 +93,6 @@ impl GpuMatcher {
     /// # Errors
     /// As [`nearest_neighbours`](Self::nearest_neighbours).
     pub fn nearest_on_device(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<GpuNeighbours> {
-        let options = MatchOptions { same_sign: false, ..MatchOptions::default() };
         let Some(kind) = self.kind_unless_empty(a, b)? else {
             let n = a.capacity();
             return Ok(GpuNeighbours {
@@ -103,7 +102,7 @@ impl GpuMatcher {
             });
         };
         let mut commands = Commands::new();
-        let found = self.record(&mut commands, a, b, &options)?;
+        let found = self.record_forth(&mut commands, [a, b], false)?;
         let n = found.capacity_a;
         let columns = GpuNeighbours {
             index: self.gpu.buffer(n)?,

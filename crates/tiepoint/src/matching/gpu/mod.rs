@@ -57,7 +57,7 @@ pub struct GpuMatcher {
 /// The nearest neighbours of two sets of features, in a device's memory once the commands have run.
 #[derive(Clone, Debug)]
 pub struct GpuNearest {
-    /// [`FOUND`] words for every feature that A has room for, then for B's.
+    /// [`FOUND`] words for every feature that A has room for, then for B's if these were searched for, too.
     nearest: Buffer<u32>,
     /// The numbers of bright and dark features, of A and of B.
     regions: [Buffer<u32>; 2],
@@ -129,8 +129,8 @@ impl GpuMatcher {
         SearchKind { form, floats, dimension }
     }
 
-    fn cut(&self, a: Side, b: Side) -> Cut {
-        Cut { a, b, parts: self.gpu.info().units * GROUPS_A_UNIT }
+    fn cut(&self, a: Side, b: Side, queries: u32) -> Cut {
+        Cut { a, b, parts: self.gpu.info().units * GROUPS_A_UNIT, queries }
     }
 
     fn rows(&self, kind: SearchKind) -> Result<Arc<GpuRows>> {
@@ -169,8 +169,19 @@ impl GpuMatcher {
                 );
                 Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: kind.floats })
             }
-            guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), options.same_sign),
+            guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), options.same_sign, Cut::BOTH),
         }
+    }
+
+    /// Adds the search for the two nearest neighbours in B of each feature of A, and not of B in A.
+    pub(crate) fn record_forth(
+        &self,
+        commands: &mut Commands,
+        sides: [&GpuFeatures; 2],
+        by_sign: bool,
+    ) -> Result<GpuNearest> {
+        let kind = self.kind(sides[0], sides[1], false)?;
+        self.record_rows(commands, sides, kind, None, by_sign, Cut::FORTH)
     }
 
     /// A search of packed rows: among all pairs, or near the lines of a guide.
@@ -181,11 +192,12 @@ impl GpuMatcher {
         kind: SearchKind,
         guide: Option<&Guide>,
         by_sign: bool,
+        queries: u32,
     ) -> Result<GpuNearest> {
         let kernels = self.rows(kind)?;
         let row_a = kernels.order(&self.gpu, commands, a, kind, by_sign)?;
         let row_b = kernels.order(&self.gpu, commands, b, kind, by_sign)?;
-        let cut = self.cut(row_a.side, row_b.side);
+        let cut = self.cut(row_a.side, row_b.side, queries);
         let result = GpuNearest {
             nearest: self.gpu.buffer(cut.result() as usize)?,
             regions: [row_a.regions.clone(), row_b.regions.clone()],
@@ -273,11 +285,10 @@ impl GpuMatcher {
         if indices.is_empty() {
             return Ok(Vec::new());
         }
-        let options = MatchOptions { same_sign, ..MatchOptions::default() };
         let mut commands = Commands::new();
-        let found = self.record(&mut commands, &features.gather(indices)?, others, &options)?;
+        let found = self.record_forth(&mut commands, [&features.gather(indices)?, others], same_sign)?;
         self.gpu.run(&commands)?;
-        found.side(0, indices.len())
+        found.forth(indices.len())
     }
 
     /// As [`kind`](Self::kind); `None` if one side is empty and nothing is compared.
@@ -299,6 +310,11 @@ impl GpuNearest {
         let [a, b] = self.regions.each_ref().map(Buffer::to_vec);
         let counts = [a?, b?].map(|regions| regions.iter().map(|n| *n as usize).sum());
         Ok([self.side(0, counts[0])?, self.side(self.capacity_a, counts[1])?])
+    }
+
+    /// Waits for the device and gives the neighbours in B of the first `count` features of A.
+    pub(crate) fn forth(&self, count: usize) -> Result<Vec<Option<Nearest>>> {
+        self.side(0, count)
     }
 
     /// The neighbours of `count` features from index `first` of the result on.

@@ -4,7 +4,7 @@
 // Each side is packed in its own rows: first the bright features, then, from the next multiple of BLOCK, the dark ones,
 // so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
 // `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of
-// its counterpart (targets). The results are merged at the end by distance and index, so that they do not depend on the
+// its counterpart (targets). The first `cut.queries` regions have queries: all four, or those of A alone. The results are merged at the end by distance and index, so that they do not depend on the
 // division into groups.
 //
 // From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read,
@@ -86,22 +86,22 @@ FUNCTION u32 region_start(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions
     return (region & 1) != 0 ? dark_start(side_of(regions_a, regions_b, region)) : 0;
 }
 
-// The number of parts into which targets are divided, so that about `parts` groups have work.
-FUNCTION u32 splits_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 parts) {
+// The number of parts into which targets are divided, so that about `cut.parts` groups have work.
+FUNCTION u32 splits_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, Cut cut) {
     u32 blocks = 0, tiles = 1;
-    for (u32 i = 0; i < 4; i++) {
-        u32 count = count_of(regions_a, regions_b, i), found = divided(count, TILE);
-        blocks += divided(count, BLOCK);
+    for (u32 i = 0; i < cut.queries; i++) {
+        u32 found = divided(count_of(regions_a, regions_b, i ^ 2), TILE);
+        blocks += divided(count_of(regions_a, regions_b, i), BLOCK);
         tiles = found > tiles ? found : tiles;
     }
-    u32 splits = at_most(parts / (blocks > 0 ? blocks : 1), tiles);
+    u32 splits = at_most(cut.parts / (blocks > 0 ? blocks : 1), tiles);
     return splits > 0 ? splits : 1;
 }
 
-// The region of a block of queries and its first row there; 4 when there are fewer blocks.
-FUNCTION u32 region_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 block, u32 *row) {
+// The region of a block of queries and its first row there; `cut.queries` when there are fewer blocks.
+FUNCTION u32 region_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, Cut cut, u32 block, u32 *row) {
     u32 region = 0;
-    for (; region < 4; region++) {
+    for (; region < cut.queries; region++) {
         u32 blocks = divided(count_of(regions_a, regions_b, region), BLOCK);
         if (block < blocks) break;
         block -= blocks;
@@ -123,11 +123,11 @@ typedef struct {
     i32 exists;
 } Work;
 
-FUNCTION Work work_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 parts) {
+FUNCTION Work work_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, Cut cut) {
     Work work;
-    u32 splits = splits_of(regions_a, regions_b, parts), split = (u32)GROUP_X % splits, row;
-    u32 region = region_of(regions_a, regions_b, (u32)GROUP_X / splits, &row), other = region ^ 2;
-    work.exists = region < 4;
+    u32 splits = splits_of(regions_a, regions_b, cut), split = (u32)GROUP_X % splits, row;
+    u32 region = region_of(regions_a, regions_b, cut, (u32)GROUP_X / splits, &row), other = region ^ 2;
+    work.exists = region < cut.queries;
     if (!work.exists) return work;
     work.forth = region < 2;
     work.query = region_start(regions_a, regions_b, region) + row;

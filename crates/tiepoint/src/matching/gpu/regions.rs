@@ -116,13 +116,25 @@ tiepoint_gpu::kernel_struct! {
         b: Side,
         /// About how many groups the search is divided into.
         parts: u32,
+        /// The regions with queries: those of both sides ([`Cut::BOTH`]), or of A alone ([`Cut::FORTH`]).
+        queries: u32,
     }
 }
 
 impl Cut {
-    /// The number of blocks of rows of both sides.
+    /// From A to B and from B to A.
+    pub(crate) const BOTH: u32 = 4;
+    /// From A to B.
+    pub(crate) const FORTH: u32 = 2;
+
+    /// The sides with queries.
+    fn sides(self) -> impl Iterator<Item = Side> {
+        [self.a, self.b].into_iter().take(self.queries as usize / 2)
+    }
+
+    /// The number of blocks of queries.
     pub(crate) fn blocks(self) -> usize {
-        self.a.blocks() + self.b.blocks()
+        self.sides().map(Side::blocks).sum()
     }
 
     /// The number of groups of a search: `parts`, but at least one for each block.
@@ -137,7 +149,7 @@ impl Cut {
 
     /// Words of the result.
     pub(crate) fn result(self) -> i128 {
-        (i128::from(self.a.capacity) + i128::from(self.b.capacity)) * FOUND as i128
+        self.sides().map(|side| i128::from(side.capacity)).sum::<i128>() * FOUND as i128
     }
 }
 

@@ -47,10 +47,10 @@ KERNEL(order_rows) {
 
 // Merges the results of the groups, with one lane for each query, and restores the features' own indices.
 KERNEL(merge_found) {
-    const u32 parts = args.cut.parts;
-    u32 splits = splits_of(regions_a, regions_b, parts), block = (u32)GROUP_X, lane = (u32)LANE_X, row;
-    u32 region = region_of(regions_a, regions_b, block, &row);
-    if (region >= 4 || row + lane >= count_of(regions_a, regions_b, region)) return;
+    const Cut cut = args.cut;
+    u32 splits = splits_of(regions_a, regions_b, cut), block = (u32)GROUP_X, lane = (u32)LANE_X, row;
+    u32 region = region_of(regions_a, regions_b, cut, block, &row);
+    if (region >= cut.queries || row + lane >= count_of(regions_a, regions_b, region)) return;
     Best best = best_none();
     for (u32 split = 0; split < splits; split++) {
         u64 at = ((u64)block * splits + split) * BLOCK + lane;
@@ -59,5 +59,5 @@ KERNEL(merge_found) {
     const GLOBAL u32 *own = region < 2 ? order_a : order_b, *others = region < 2 ? order_b : order_a;
     if (best.index != NONE) best.index = others[region_start(regions_a, regions_b, region ^ 2) + best.index];
     u32 feature = own[region_start(regions_a, regions_b, region) + row + lane];
-    best_store(nearest + 3 * (u64)(region >= 2 ? args.cut.a.capacity + feature : feature), best);
+    best_store(nearest + 3 * (u64)(region >= 2 ? cut.a.capacity + feature : feature), best);
 }

@@ -100,7 +100,7 @@ fn sets_of_many_tiles_equal_the_cpu() {
 
 #[test]
 fn extremes_do_not_overflow() {
-    for dimension in [128, 1000] {
+    for dimension in [255, 1000] {
         let all = |value: u8, n: usize| {
             features(&vec![[0.0; 2]; n], Descriptors::U8(vec![value; n * dimension]), dimension)
         };
@@ -350,6 +350,9 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let kind = SearchKind { form: Form::Portable, floats: true, dimension };
         sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
     }
+    // The longer rows of tensor cores.
+    let long = SearchKind { form: Form::Tensor, floats: false, dimension: 255 };
+    sources.push(nearest::gpu::source::<u8>(long));
     let bytes = SearchKind { form: Form::Portable, floats: false, dimension: 64 };
     let floats = SearchKind { floats: true, ..bytes };
     sources.extend([lines::source::<u8>(bytes), lines::source::<f32>(floats)]);

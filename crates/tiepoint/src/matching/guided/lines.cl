@@ -64,7 +64,7 @@ FUNCTION i32 allows(Place predicted, Place place) {
 
 KERNEL(search_lines) {
     LOCAL f32x4 rough_targets[TILE];
-    Work work = work_of(regions_a, regions_b, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut);
     if (!work.exists) return;
     GLOBAL u32 *own_found = found + 3 * ((u64)GROUP_X * BLOCK + (u32)LANE_X);
     if (work.from == work.to) {

@@ -45,8 +45,10 @@ impl Form {
 
 /// How the search on tensor cores is divided.
 pub(crate) mod tensor {
-    /// The most values of a descriptor: up to this number a squared length less twice a product fits 24 bits.
-    pub(crate) const MAX_DIMENSION: usize = 128;
+    /// The most values of a descriptor: up to this number a key fits 24 bits (`nearest.cu`).
+    pub(crate) const MAX_DIMENSION: usize = 255;
+    /// The most words of a row of which as many tiles and groups as below fit a multiprocessor.
+    const SHORT: usize = 32;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;
     pub(super) const WARPS: u32 = 8;
@@ -54,10 +56,12 @@ pub(crate) mod tensor {
     pub(super) const ROW_TILES: u32 = 2;
     /// Targets that are fetched together.
     pub(super) const TILE: u32 = 64;
-    /// Tiles that are being fetched or in use.
-    pub(super) const STAGES: u32 = 4;
-    /// Groups that a multiprocessor runs at the same time, which limits the registers of a lane.
-    pub(super) const GROUPS: u32 = 2;
+
+    /// Tiles that are being fetched or in use, and groups that a multiprocessor runs at the same time, which limits the
+    /// registers of a lane, for rows of this many words.
+    pub(super) const fn stages_and_groups(words: usize) -> (u32, u32) {
+        if words > SHORT { (2, 1) } else { (4, 2) }
+    }
 }
 
 tiepoint_gpu::kernel! {
@@ -89,6 +93,7 @@ tiepoint_gpu::kernel! {
 pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     let block = [kind.form.block(), 1];
     let lanes = [kind.form.lanes(), 1];
+    let (stages, groups) = tensor::stages_and_groups(kind.words());
     match kind.form {
         Form::Portable => kind
             .descriptors("nearest")
@@ -104,9 +109,9 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
             .define("PANELS", 0)
             .define("WARPS", tensor::WARPS)
             .define("ROW_TILES", tensor::ROW_TILES)
-            .define("STAGES", tensor::STAGES)
+            .define("STAGES", stages)
             .kernel::<PackRows<'_, V>>(block)
-            .kernel_resident::<Search<'_>>(lanes, tensor::GROUPS)
+            .kernel_resident::<Search<'_>>(lanes, groups)
             .text(include_str!("pack.cl"))
             .text(include_str!("nearest.cu")),
     }

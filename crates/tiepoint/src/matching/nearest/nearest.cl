@@ -12,7 +12,7 @@
 KERNEL(search) {
     LOCAL u32x4 queries[CHUNK * BLOCK / 4], targets[CHUNK * BLOCK / 4];
     LOCAL u32 staged[3 * BLOCK / 2 * 16];
-    Work work = work_of(regions_a, regions_b, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, x = lane & 15, y = lane >> 4;
     if (work.from == work.to) {

@@ -1,13 +1,14 @@
-// The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 128
+// The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 255
 // values: the same bits, as the products are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
 // into local memory, with STAGES tiles in flight. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
 // time, and every lane keeps the two smallest keys that it sees of each query. Comparing is the bottleneck: the cores
-// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - 2ab, with a number below it
-// that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product. Length and
-// product of 128 bytes take 24 bits, which leaves 8 for the number: after a turn of 256 targets of a lane, 1024 in all,
-// it begins anew.
+// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - BIAS - 2ab, with a number
+// below it that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product.
+// Values are packed less 128, which changes no distance: a length and a product of d values are then at most 2^14 d =
+// BIAS, and a key at most 2^15 d either way. That fits 24 bits, which leaves 8 for the number: after a turn of 256
+// targets of a lane, 1024 in all, it begins anew.
 //
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
@@ -40,14 +41,14 @@ FUNCTION void load_matrices(u32 *fragment, u32 from) {
 }
 
 FUNCTION void multiply(i32 *sum, const u32 *a, const u32 *b) {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%10, %11, %12, %13};"
         : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(sum[0]), "r"(sum[1]), "r"(sum[2]),
           "r"(sum[3]));
 }
 
-// |b|^2 - 2ab over the target's number: a multiply-add, which leaves the units for minima free.
+// |b|^2 - BIAS - 2ab over the target's number: a multiply-add, which leaves the units for minima free.
 FUNCTION i32 key_of(i32 product, i32 norm) {
     i32 key;
     asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(key) : "r"(product), "n"(-(2 << SHIFT)), "r"(norm));
@@ -68,7 +69,7 @@ FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, 
 KERNEL(search) {
     __shared__ __align__(16) u8 tiles[STAGES][TILE * STRIDE];
     __shared__ __align__(16) i32 keys[STAGES][TILE];
-    Work work = work_of(regions_a, regions_b, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut);
     if (!work.exists) return;
     const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const u32 first_query = (threadIdx.x >> 5) * ROW_TILES * 16 + g;
@@ -168,8 +169,8 @@ KERNEL(search) {
         }
         u32 row = first_query + 8 * r;
         i32 length = (i32)lengths[work.query + row] >> SHIFT;
-        best[r].first = best[r].index == NONE ? FAR : best[r].first + length;
-        best[r].second = best[r].second == NO_KEY >> SHIFT ? FAR : best[r].second + length;
+        best[r].first = best[r].index == NONE ? FAR : best[r].first + length + 2 * BIAS;
+        best[r].second = best[r].second == NO_KEY >> SHIFT ? FAR : best[r].second + length + 2 * BIAS;
         if (t == 0) best_store(found + 3 * ((u64)blockIdx.x * BLOCK + row), best[r]);
     }
 }

@@ -1,7 +1,17 @@
 // Descriptors in the rows of regions.h.
 //
 // From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
-// rows one by one.
+// rows one by one. With SHIFT, for tensor cores, values are packed less 128, and lengths are theirs less BIAS.
+
+#if SHIFT
+#define BIAS (DIMENSION << 14)
+
+// A word less 128 in each of its bytes that exist.
+FUNCTION u32 centred(u32 bytes, u32 word) {
+    u32 first = 4 * word, missing = first + 4 > DIMENSION ? at_most(first + 4 - DIMENSION, 4) : 0;
+    return missing == 4 ? 0 : bytes ^ 0x80808080u >> 8 * missing;
+}
+#endif
 
 // Packs descriptors by `order`, with one lane for each row; rows without a feature, in the last block of a region, are
 // 0.
@@ -20,6 +30,17 @@ KERNEL(pack_rows) {
         length = MULTIPLY_ADD(words.y, words.y, length);
         length = MULTIPLY_ADD(words.z, words.z, length);
         length = MULTIPLY_ADD(words.w, words.w, length);
+#if SHIFT
+        // |b - 128|^2 - BIAS = |b|^2 - 256 times the sum of b.
+        length -= 256 * (i32)DOT4(words.x, 0x01010101u, 0u) + 256 * (i32)DOT4(words.y, 0x01010101u, 0u);
+        length -= 256 * (i32)DOT4(words.z, 0x01010101u, 0u) + 256 * (i32)DOT4(words.w, 0x01010101u, 0u);
+        if (exists) {
+            words.x = centred(words.x, word);
+            words.y = centred(words.y, word + 1);
+            words.z = centred(words.z, word + 2);
+            words.w = centred(words.w, word + 3);
+        }
+#endif
 #if PANELS
         GLOBAL u32 *to = packed + ((u64)block * WORDS + word) * BLOCK + lane;
         to[0] = words.x;

@@ -113,7 +113,7 @@ impl Structure {
     pub(crate) fn corners(&self, cpu: &Cpu) -> Result<Vec<Keypoint>> {
         let processor = Processor::from(cpu.clone());
         let [levels] = StructureFinder::new(&processor).levels(&[(&self.intensity, 0..1)], 1.0)?;
-        levels.first().map_or(Ok(vec![]), |level| self.in_full_pixels(&level.features.keypoints))
+        levels.first().map_or(Ok(vec![]), |level| self.in_full_pixels(level.keypoints()))
     }
 
     fn in_full_pixels(&self, corners: &[Keypoint]) -> Result<Vec<Keypoint>> {
@@ -248,8 +248,7 @@ fn found(
         }
     }
     let Some((aligned, frame)) = best else { return Ok(None) };
-    let corners =
-        found.map(|levels| levels.into_iter().next().map_or(vec![], |level| level.features.keypoints));
+    let corners = found.map(|levels| levels.first().map_or(vec![], |level| level.keypoints().to_vec()));
     Ok(Some(Found { frame, aligned, places, corners }))
 }
 

@@ -50,15 +50,13 @@ impl Repetition {
         };
         let values: Vec<Lane> = pixels(lanes.data()).iter().map(less_mean).collect();
         let squares: Vec<f32> = values.iter().map(|v| v.iter().map(|v| v * v).sum()).collect();
-        let mut strongest: Vec<usize> = (0..squares.len()).filter(|i| squares[*i] > 0.0).collect();
-        let strong = strongest.len() / STRONGEST;
-        if strong > 0 {
-            strongest.select_nth_unstable_by(strong - 1, |a, b| {
-                squares[*b].total_cmp(&squares[*a]).then(a.cmp(b))
-            });
-        }
-        strongest.truncate(strong);
-        strongest.sort_unstable();
+        // By the strength, the strongest first, then by the place.
+        let rank = |i: usize| u64::from(!squares[i].to_bits()) << 32 | i as u64;
+        let shown = || (0..squares.len()).filter(|i| squares[*i] > 0.0).map(rank);
+        let mut ranks: Vec<u64> = shown().collect();
+        let weakest = (ranks.len() / STRONGEST).checked_sub(1).map(|n| *ranks.select_nth_unstable(n).1);
+        let strongest = shown().filter(|rank| weakest.is_some_and(|weakest| *rank <= weakest));
+        let strongest: Vec<usize> = strongest.map(|rank| rank as u32 as usize).collect();
         let step = strongest.len().div_ceil(SAMPLE).max(1);
         let sample = strongest.into_iter().step_by(step);
         let sample = sample.map(|i| [(i % size.width) as i32, (i / size.width) as i32]).collect();

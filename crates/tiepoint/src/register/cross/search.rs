@@ -12,19 +12,17 @@
 //! pictures, because one edge that resembles another gives many matches in one place.
 
 use crate::Result;
-use crate::device::gpu::Gpu;
+use crate::device::gpu::{Commands, Gpu};
 use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::structure::{Level, StructureFinder, TURNS, turned};
 use crate::geometry::Homography;
 use crate::image::Size;
-use crate::matching::{GpuMatcher, GpuPacked, Match, MatchOptions, match_features};
+use crate::matching::{GpuMatcher, GpuNearest, MatchOptions, Nearest, match_features};
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -126,7 +124,7 @@ pub(super) fn votes(
 ) -> Result<Vec<Voted>> {
     let processor = finder.processor;
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
-    let Size { width, height } = b[0].features.image;
+    let Size { width, height } = b[0].image();
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
     let turns = (0..a.len()).flat_map(|i| (0..TURNS).map(move |turn| (i, turn)));
     let others = |i: usize| if i == 0 { b.len() } else { 1 };
@@ -134,12 +132,15 @@ pub(super) fn votes(
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
     let matched = processor.gpu_or_cpu(
         "matching of structure",
-        |gpu| matched_on(gpu, [a, b], &combinations, &options, finder),
+        |gpu| matched_on(gpu, [a, b], &combinations, finder),
         |cpu| {
             let on_cpu = cpu.clone().into();
+            let [a, b] = [a, b].map(|levels| levels.iter().map(Level::on_host).collect::<Result<Vec<_>>>());
+            let (a, b) = (a?, b?);
             cpu.try_map(combinations.len(), |n| {
                 let (i, turn, k) = combinations[n];
-                match_features(&turned(&a[i].features, turn), &b[k].features, &options, &on_cpu)
+                let matches = match_features(&turned(&a[i], turn), &b[k], &options, &on_cpu)?;
+                Ok(matches.iter().map(|m| [m.a, m.b]).collect())
             })
         },
     )?;
@@ -147,37 +148,58 @@ pub(super) fn votes(
     processor.cpu.try_map(combinations.len(), |n| {
         let (i, turn, k) = combinations[n];
         let (level, other) = (&a[i], &b[k]);
-        let ends = matched[n].iter().map(|m| {
+        let ends = matched[n].iter().map(|[p, q]| {
             let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
-            [at(&level.features.keypoints[m.a as usize]), at(&other.features.keypoints[m.b as usize])]
+            [at(&level.keypoints()[*p as usize]), at(&other.keypoints()[*q as usize])]
         });
         Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
     })
 }
 
-/// The matches of each combination of a level of A, a turn and a level of B, found by a GPU.
+/// The corners of A and of B that match, for each combination of a level of A, a turn and a level of B, found by a GPU.
+/// Two searches find those of all turns of two levels: corners of A, turned, are searched for in B, and corners of B,
+/// turned back, in A, which are the same distances.
 fn matched_on(
     gpu: &Gpu,
-    [a, b]: [&[Level]; 2],
+    levels: [&[Level]; 2],
     combinations: &[(usize, usize, usize)],
-    options: &MatchOptions,
     finder: &StructureFinder<'_>,
-) -> Result<Vec<Vec<Match>>> {
-    let (stages, matcher) = (finder.on(gpu)?, GpuMatcher::new(gpu));
-    let there = |level: &Level| match &level.on_device {
-        Some(features) => Ok(features.clone()),
-        None => GpuFeatures::upload(gpu, &level.features),
+) -> Result<Vec<Vec<[u32; 2]>>> {
+    let (stages, matcher, mut commands) = (finder.on(gpu)?, GpuMatcher::new(gpu), Commands::new());
+    let mut side = |side: usize| -> Result<Vec<[GpuFeatures; 2]>> {
+        let both = |level: &Level| {
+            let upright = level.on(gpu)?;
+            let turned = stages.turned(&mut commands, &upright, side == 0)?;
+            Ok([upright, turned])
+        };
+        levels[side].iter().map(both).collect()
     };
-    let others = b.iter().map(|level| matcher.pack(&there(level)?, options));
-    let others: Vec<GpuPacked> = others.collect::<Result<_>>()?;
-    let mut sides: HashMap<(usize, usize), GpuPacked> = HashMap::new();
-    for &(i, turn, _) in combinations {
-        if let Entry::Vacant(side) = sides.entry((i, turn)) {
-            side.insert(matcher.pack(&stages.turned(&there(&a[i])?, turn)?, options)?);
-        }
-    }
-    let pairs: Vec<_> = combinations.iter().map(|(i, turn, k)| [&sides[&(*i, *turn)], &others[*k]]).collect();
-    matcher.match_batch(&pairs, options)
+    let [a, b] = [side(0)?, side(1)?];
+    let mut pairs: Vec<[usize; 2]> = combinations.iter().map(|(i, _, k)| [*i, *k]).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let searches = pairs.iter().map(|&[i, k]| {
+        let forth = matcher.record_forth(&mut commands, [&a[i][1], &b[k][0]], false)?;
+        Ok([forth, matcher.record_forth(&mut commands, [&b[k][1], &a[i][0]], false)?])
+    });
+    let searches: Vec<[GpuNearest; 2]> = searches.collect::<Result<_>>()?;
+    gpu.run(&commands)?;
+    let counts = |[i, k]: [usize; 2]| [levels[0][i].keypoints().len(), levels[1][k].keypoints().len()];
+    let nearest = pairs.iter().zip(&searches).map(|(&pair, searches)| {
+        let [n, m] = counts(pair).map(|n| n * TURNS);
+        Ok([searches[0].forth(n)?, searches[1].forth(m)?])
+    });
+    let nearest: Vec<[Vec<Option<Nearest>>; 2]> = nearest.collect::<Result<_>>()?;
+    let found = combinations.iter().map(|&(i, turn, k)| {
+        let (of, [n, m]) = (pairs.partition_point(|pair| *pair < [i, k]), counts([i, k]));
+        let [forth, back] = [&nearest[of][0][turn * n..][..n], &nearest[of][1][turn * m..][..m]];
+        let mutual = |(a, there): (usize, &Option<Nearest>)| {
+            let b = there.as_ref()?.index;
+            (back[b as usize].as_ref()?.index as usize == a).then_some([a as u32, b])
+        };
+        forth.iter().enumerate().filter_map(mutual).collect()
+    });
+    Ok(found.collect())
 }
 
 /// The best hypotheses, by the number of places they cover, without near duplicates.
