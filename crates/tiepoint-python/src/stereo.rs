@@ -338,7 +338,8 @@ pub(crate) fn assess_disparities<'py>(
             Some(truth) => evidence.with_truth(map, truth)?,
             None => evidence,
         };
-        Ok(evidence.assess())
+        // Whether a rectification or a calibration shifts the disparities is not known here.
+        Ok(StereoEvidence { behind: None, ..evidence }.assess())
     })?;
     assessed(py, Some(&found))
 }

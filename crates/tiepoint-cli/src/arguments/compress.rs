@@ -12,7 +12,7 @@ pub(crate) struct CompressArguments {
 }
 
 impl CompressArguments {
-    /// Nothing beside the pixels but how they are compressed.
+    /// What is known for the writer of an image: only how it is compressed.
     pub(crate) fn known(self) -> Known<'static> {
         Known { compression: self.compress, ..Known::default() }
     }

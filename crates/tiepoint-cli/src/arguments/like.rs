@@ -19,9 +19,10 @@ const KNOWN: &str = "-r -R -t -s -O -P1 -P2 -Rd -confidence_consensusL";
 /// What is said before the help of `stereo`.
 const OPTIONS: &str = "mgm [-r MIN -R MAX] [-t census|ad] [-s none|vfit|parabola] [-O 4|8|16] [-P1 P1 -P2 P2] [-Rd RIGHT] \
                        [-confidence_consensusL FILE] LEFT RIGHT DISPARITY, and options of `tiepoint stereo` with = before their value:";
-/// The window of the median, where mgm's environment asks for one, and the size of the regions that are removed where it
-/// says nothing of them. mgm smooths over two neighbours of each path (`TSGM`); here specks are left, of which these
-/// take most (`docs/notebook/stereo.md`).
+/// The side of the median, if mgm's environment (`MEDIAN`) asks for a median; and the size below which regions are
+/// removed, if the environment (`REMOVESMALLCC`) does not give one. mgm's paths take in two neighbours (`TSGM`), which
+/// leaves fewer specks than the paths here. Most of these specks are smaller than this size
+/// (`docs/notebook/stereo.md`).
 const MEDIAN: u8 = 5;
 const SPECKLE: f64 = 25.0;
 const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];

@@ -85,7 +85,7 @@ pub(crate) struct GlobalArguments {
     pub(crate) quiet: bool,
 }
 
-/// The flags of a command are put together only where they are asked for: those of all take 3 ms.
+/// The flags of a command are put together only if that command is called, because those of all commands take time.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {

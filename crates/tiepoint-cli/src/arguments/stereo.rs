@@ -106,8 +106,8 @@ pub(crate) struct StereoArguments {
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
-    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0). {}
-    /// stands for the left image's name
+    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite
+    /// or not above 0), 8 or 16 bits (unknown: 0). {} stands for the left image's name
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<String>,
     /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]

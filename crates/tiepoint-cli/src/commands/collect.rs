@@ -125,7 +125,7 @@ const VERY_LONG: f64 = 12.0 * 3600.0;
 fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, context: &Context) {
     let bytes = ahead.work_bytes + ahead.database_bytes;
     let places = std::iter::once(collection.folder()).chain(output);
-    // Both may be on one file system, so either must have room for everything.
+    // Both may be on one file system, so each must have room for everything.
     let room = places.filter_map(free_bytes).min();
     context.report(|| joined([json!({ "stage": "estimate" }), json!(ahead), json!({ "free_bytes": room })]));
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
@@ -333,7 +333,7 @@ fn inputs(options: &CollectionOptions) -> Vec<PathBuf> {
         .cloned()
         .collect();
     while let Some(path) = next.pop() {
-        // What cannot be read is told when it is needed. Links are not followed.
+        // A file or folder that cannot be read is reported by the stage that needs it. Links are not followed.
         match std::fs::read_dir(&path) {
             Ok(entries) => {
                 let entries =

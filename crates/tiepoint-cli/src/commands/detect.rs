@@ -43,7 +43,7 @@ struct ImageJob {
     page: Option<PathBuf>,
     /// The most bytes of the page.
     page_limit: usize,
-    /// Half the side of what a descriptor sees, in multiples of its scale.
+    /// Half the side of a descriptor's window, in multiples of its scale.
     support: f32,
 }
 
@@ -147,7 +147,7 @@ fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Context) -> boo
 struct Found {
     features: Features,
     device: String,
-    /// The picture is not upright in its file, and was not turned.
+    /// Whether the picture is not upright in its file and was not turned.
     stored: bool,
 }
 
@@ -180,7 +180,7 @@ fn search<'a>(
     let pictures: Vec<&Picture> = batch.iter().filter_map(|item| item.result.as_ref().ok()).collect();
     let mut clock = Clock::start(&context.processor.cpu);
     let found = clock.time(Part::Compute, || match pictures[..] {
-        // It could not be read: its item keeps that error, not this one.
+        // The image could not be read: its item keeps the error of reading, and this error is dropped.
         [] => vec![Err(tiepoint::Error::Cancelled)],
         [picture] => vec![finder.detect(picture.grey(), picture.mask.as_ref().map(Image::view))],
         _ => finder.detect_batch(pictures.iter().map(|picture| picture.grey())),

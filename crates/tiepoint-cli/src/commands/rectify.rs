@@ -315,7 +315,7 @@ fn write(
     Ok(())
 }
 
-/// The picture with alpha where it has whole numbers; floats say by NaN what they do not show.
+/// A picture of whole numbers with alpha; `None` for floats, in which NaN marks the pixels without input.
 fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
     if matches!(warped.image, AnyImage::F32(_)) {
         return Ok(None);

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     })
 }
 
-/// From how many pixels of MOVING in a pixel of REFERENCE, along an axis, on the result is noisier than need be.
+/// If a pixel of REFERENCE is at least this many pixels of MOVING wide, the result is noisier than it need be.
 const FINER: f64 = 2.0;
 
 /// The pixels of MOVING along an axis in a pixel of REFERENCE, in the middle of MOVING.

@@ -101,7 +101,7 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     except ValueError as error:
         raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
     except (BufferError, RuntimeError) as error:
-        # A tensor that a gradient is wanted of, one on a card, or of a type that NumPy lacks.
+        # A tensor that requires a gradient, lies on a card, or has a type that NumPy lacks.
         raise ImageError(
             f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}; .detach().float() of a tensor can"
         ) from error
@@ -155,7 +155,7 @@ def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
 
 
 def lies_on_host(given: Any) -> bool:
-    """Whether NumPy reads an object's memory, as far as the object tells."""
+    """Whether NumPy can read an object's memory, by what the object says about its device."""
     if isinstance(given, DeviceArray):
         return False
     device = getattr(given, "__dlpack_device__", None)

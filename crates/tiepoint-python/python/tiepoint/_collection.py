@@ -383,7 +383,7 @@ class Collection:
             Write the inliers of each verified pair instead of a database: ``"asp"``, ``"micmac"``, ``"s2p"``, ``"qgis"`` or
             ``"vrt"``, as the command's ``collect export --format``.
         progress : callable or True, optional
-            Told how far the work is, as by `collect`.
+            Reports progress: see `collect`.
 
         Returns
         -------

@@ -27,8 +27,9 @@ def coefficients(transform: Any) -> _Coefficients:
 
 
 def placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
-    """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: the exact one that
-    is told, unless the array was cut, thinned or turned since."""
+    """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: `told`, which is
+    exact, if it gives these coordinates; otherwise the one computed from them, as after the array was cut, thinned or
+    turned."""
     import numpy as np
 
     x, y = (np.asarray(v, np.result_type(v, np.float32)) for v in (x, y))

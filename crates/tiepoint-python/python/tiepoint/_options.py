@@ -267,7 +267,7 @@ class StereoOptions(Options):
     speckle_difference : float
         The most by which neighbours in one region may differ. Allowed: at least 0.
     median : {0, 3, 5}
-        Side of the last median filter; 0 for no filter at all, and edges as they are.
+        Side of the last median filter; 0: no median filter at all, and edges are not moved.
     edges : int
         At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
         differ by this or more in sum have no vote; 0: leave edges where they are. Allowed: 0 to 765.

@@ -45,7 +45,7 @@ class Registration(Result):
     warped : ndarray or DeviceArray
         `moving` on the pixels of `fixed`, with its own type and channels; on the device where `moving` lies.
     covered : ndarray or DeviceArray
-        (H, W) uint8: 255 inside of `moving`, else 0. Its transparent pixels and NaN are not told apart.
+        (H, W) uint8: 255 inside of `moving`, else 0. Transparent pixels and NaN of `moving` are 255, too.
     model : Model
         From `moving` to `fixed`.
     tie_points : TiePoints
@@ -85,7 +85,7 @@ class Rectified(Result):
     left, right : ndarray or DeviceArray
         The rectified images, on the device of the given ones; NaN (floats) or 0 where they show nothing.
     valid_left, valid_right : ndarray or DeviceArray
-        (H, W) uint8: 255 inside of the given images, else 0. Transparent pixels and NaN of these are not told apart.
+        (H, W) uint8: 255 inside of the given images, else 0. Transparent pixels and NaN of these are 255, too.
     matrix_left, matrix_right : ndarray
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration

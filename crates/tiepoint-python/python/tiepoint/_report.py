@@ -187,6 +187,6 @@ def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Sect
         "calibration": None if known is None or known.affine else known._fields(),
         "range": (low, max(high, low + 1.0)),
     }
-    # A verdict needs to know what was searched, which only results of `Stereo` do.
+    # A verdict needs the range that was searched, which only results of `Stereo` record.
     reasons = [] if result.searched is None else result.assess(truth).reasons
     return "Disparities", result._summary(), [view], reasons

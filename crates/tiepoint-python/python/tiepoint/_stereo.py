@@ -81,8 +81,9 @@ class Disparities(Result):
         return self.assess().verdict
 
     def assess(self, truth: Any = None, *, device: Device | str | None = None) -> Assessment:
-        """Judge the disparities of the left image, as the command does: by the share of valid pixels, the disparities at the
-        end of the range, and tie points, whose rows must agree.
+        """Judge the disparities of the left image, as the command does: by the share of valid pixels, the disparities
+        at the end of the range, how well they fit the pictures, texture, and whether rows agree. Tie points are
+        searched only if the disparities do not show that rows agree.
 
         Parameters
         ----------
@@ -340,8 +341,8 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         pairs : iterable of tuple of array_like
-            The left and the right image of each pair, as `compute` takes them, but without masks: of masked arrays those
-            alone in which nothing is masked. Images on a card are first copied to the host.
+            The left and the right image of each pair, as `compute` takes them, but without masks: a masked array may
+            have no masked pixel. Images on a card are first copied to the host.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pairs.
         no_data : float, optional

@@ -41,8 +41,8 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class ModelError(Error, ArithmeticError):
-    """Too few matches for the model, or matches that do not determine it. For two pictures the message has the counts, and what
-    to try by the command's options."""
+    """Too few matches for the model, or matches that do not determine it. For two pictures the message also has the
+    counts, and the options of the command to try."""
 
 
 class DeviceError(Error, RuntimeError):

@@ -399,9 +399,10 @@ def read(raster: Any) -> Raster:
     Parameters
     ----------
     raster : rasterio dataset, path, DataArray, Raster or tuple
-        A path is opened by rasterio. All bands of a dataset but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and
-        longitude, or lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata)
-        values are (H, W) or (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked array is used.
+        A path is opened by rasterio. All bands of a dataset except alpha are read. A ``DataArray`` has the dimensions y
+        and x (or latitude and longitude, or lat and lon), and may have a third one of bands. In a tuple (values,
+        transform, crs, nodata) values are (H, W) or (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked
+        array is used.
 
     Returns
     -------

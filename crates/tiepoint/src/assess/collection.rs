@@ -10,13 +10,13 @@ use serde::Serialize;
 
 /// The share of the photographs outside the largest group.
 const OUTSIDE: [f64; 2] = [0.02, 0.3];
-/// The share of the photographs that match no other.
+/// The share of the photographs that match no other, and of the files that cannot be read.
 const ALONE: [f64; 2] = [0.02, 0.3];
 /// The number of pairs that alone join two groups.
 const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
 
-/// The share of the matches of a verified pair that agree, below which it is weak: pages of different text in one font have 3 to
-/// 6 %, photographs of one scene 50 % or more.
+/// A verified pair is weak if a smaller share of its matches agrees. Pages of different text in one font have 3 to 6 %,
+/// photographs of one scene 50 % or more.
 const WEAK: f64 = 0.1;
 /// The share of the pairs that are weak.
 const MANY_WEAK: [f64; 2] = [0.1, 0.5];
@@ -44,17 +44,17 @@ pub struct CollectionEvidence {
     pub photographs: usize,
     /// Sizes of the groups of two or more photographs that pairs connect, the largest first.
     pub groups: Vec<usize>,
-    /// Those that cannot be read.
+    /// Photographs that cannot be read.
     pub unreadable: usize,
-    /// Others that match no other.
+    /// Readable photographs that match no other.
     pub alone: usize,
     /// Pairs without which a group falls into two of at least two photographs each.
     pub bridges: Vec<[usize; 2]>,
     /// Verified pairs.
     pub pairs: usize,
-    /// Those in which hardly a match agrees.
+    /// Verified pairs in which fewer than a tenth of the matches agree.
     pub weak: usize,
-    /// Those whose camera only turned.
+    /// Verified pairs between which the camera only turned.
     pub turned: usize,
 }
 

@@ -12,7 +12,7 @@
 
 use crate::matching::guided::Grid;
 
-/// The neighbours of a match that are asked.
+/// The number of nearest neighbours that may support a match.
 const NEIGHBOURS: usize = 8;
 /// A match is supported if this many of them deviate as it does. Wrong matches find three of eight by chance in less
 /// than one of a thousand.
@@ -21,9 +21,9 @@ const SUPPORT: usize = 3;
 const NEAREST: usize = 3;
 /// Neighbours are farther apart than this, in pixels.
 const APART: f64 = 5.0;
-/// Matches in a cell of the grid in which neighbours are looked for, about.
+/// About how many matches lie in a cell of the grid by which neighbours are found.
 const IN_CELL: f64 = 4.0;
-/// The fewest matches whose share in common tells something.
+/// The fewest matches for which the share in common is computed.
 const TELLING: usize = 50;
 
 /// A match that is not far from where the map expects it.
@@ -66,7 +66,8 @@ impl Deviations {
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }
 
-    /// The share of the matches that deviate by more than this many pixels whose neighbours deviate as they do; of none, 0.
+    /// Of the matches that deviate by more than `within` pixels, the share whose neighbours deviate as they do; 0 if no
+    /// match deviates by more, `None` without matches.
     pub(super) fn supported_beyond(&self, within: f64) -> Option<f64> {
         let beyond: Vec<usize> =
             (0..self.all.len()).filter(|&i| squared(self.all[i].by) > within * within).collect();
@@ -105,7 +106,7 @@ fn neighbours(all: &[Deviation]) -> Vec<Vec<usize>> {
     let grid = Grid::new(all.iter().map(|d| d.at), side);
     let nearest_of = |&Deviation { at: [x, y], .. }: &Deviation| {
         let (mut nearest, mut reach): (Vec<(f64, usize)>, f64) = (vec![], side);
-        // Farther until whatever is not visited is farther away than what was found.
+        // The area grows until every match outside of it is farther away than the neighbours that were found.
         loop {
             nearest.clear();
             grid.visit([x - reach, x + reach], [y - reach, y + reach], &mut |j| {

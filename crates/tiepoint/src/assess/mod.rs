@@ -2,8 +2,8 @@
 //!
 //! Some figures look good even for a wrong result: the residual of inliers is never above the threshold that made them
 //! inliers, and a picture warped by a wrong map still covers the other. A verdict uses other figures. Each [`Reason`]
-//! is a measured number, what was expected of it, and, if it is poor, what to do next; the verdict is that of the worst
-//! reason. Nothing here changes a result.
+//! is a measured number, what was expected of it and, if it is not good, what to do next; the verdict is that of the
+//! worst reason. Nothing here changes a result.
 //!
 //! - [`PairEvidence`]: tie points and their model.
 //! - [`StereoEvidence`]: a disparity map.
@@ -75,7 +75,7 @@ pub struct Reason {
     pub value: f64,
     /// What a good result has.
     pub expected: String,
-    /// What this number alone says.
+    /// The verdict on this number alone.
     pub verdict: Verdict,
     /// A sentence with the number, for people.
     pub text: String,
@@ -101,7 +101,7 @@ impl Reason {
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {
-    /// That of the worst reason.
+    /// The verdict of the worst reason; good without reasons.
     pub verdict: Verdict,
     /// The worst first.
     pub reasons: Vec<Reason>,
@@ -120,8 +120,8 @@ impl Assessment {
         }])
     }
 
-    /// Of a rectified pair, from the verdict on the model, if there is one, and from how the rows of tie points agree. `doffs` is
-    /// added to disparities for depth.
+    /// The assessment of a rectified pair: the reasons of that of its model, if there is a model, and how far the rows
+    /// of tie points differ. `doffs` is added to disparities for depth.
     pub fn of_rows(of_model: Option<Self>, agreement: &Agreement, doffs: f64) -> Self {
         let doubts = agreement.doubts(doffs);
         let rows = Reason {

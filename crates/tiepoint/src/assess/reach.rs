@@ -4,10 +4,11 @@
 //! tells by how much. Neighbours in one of the nine parts of the picture share what the map misses, so each part that
 //! supports the map counts as one observation, in the middle of its inliers. The variance of the least-squares fit to
 //! these observations, at a place and in units of the variance of one observation, is b (Σ bᵀb)⁻¹ bᵀ, where b are the
-//! derivatives of the place by the parameters of the map. What inliers have in common is a misfit that a map of this
-//! kind cannot follow; it grows as a map that could follow it would. So the parameters are those of the next more
-//! general kind, where the inliers determine one. The derivatives are taken at the identity, because coordinates of A
-//! can be chosen that differ from those of B by a map of the same kind.
+//! derivatives of the place by the parameters of the map. The residual that neighbouring inliers have in common is a
+//! misfit that a map of this kind cannot follow. It grows like the error of a more general map, which could follow it.
+//! So the parameters are those of the next more general kind, where the inliers determine such a map. The derivatives
+//! are taken at the identity, because coordinates of A can be chosen that differ from those of B by a map of the same
+//! kind.
 
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;

@@ -4,7 +4,8 @@
 //! - **The end of the range**: objects that are nearer than the range get a disparity there.
 //! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
 //! - **Fit**: whether a place that was found looks more like the pixel than places beside it.
-//! - **Texture**: where the picture shows none, nothing is measured.
+//! - **Order**: with left and right exchanged, disparities are below 0.
+//! - **Texture**: where the left picture has none, disparities are taken over from the surroundings.
 //! - **Truth**, where it is known.
 
 use super::{Assessment, Reason, Verdict, percent};
@@ -21,14 +22,19 @@ use serde::Serialize;
 pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
 /// The share of the disparities at the end of the range.
 pub const AT_END: [f64; 2] = [0.05, 0.2];
-/// Where a smaller share lies at the end, a range too short does not explain why disparities are missing.
+/// If a smaller share of the disparities lies at the end of the range, a range that is too short is no cause of missing
+/// disparities.
 const SOME_AT_END: f64 = 0.01;
 /// The part of the range that counts as its end.
 const END: f64 = 0.02;
-/// Rows that differ by more than the tolerance are doubtful; from twice as much on no window contains both.
+/// The difference of rows, in multiples of the tolerance: doubtful above the first number, poor from the second on,
+/// where no window of a matching cost contains both places.
 const ROWS: [f64; 2] = [1.0, 2.0];
-/// The mean share of the places beside that look less like a pixel.
+/// The share of the comparisons in which the place that a disparity leads to looks more like the pixel than a place
+/// beside it; below.
 const FIT: [f64; 2] = [0.8, 0.7];
+/// The share of the disparities below 0.
+const BEHIND: [f64; 2] = [0.75, f64::INFINITY];
 /// The share of the disparities where the picture shows no texture.
 const BARE: [f64; 2] = [0.25, 0.75];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
@@ -44,6 +50,9 @@ pub struct StereoEvidence {
     pub valid: usize,
     /// Pixels with a disparity at the end of the range.
     pub at_end: usize,
+    /// Pixels with a disparity below 0, where that shows that left and right are exchanged; none where a rectification or a
+    /// calibration shifts disparities.
+    pub behind: Option<usize>,
     /// The least disparity that was searched.
     pub min_disparity: i32,
     /// The number of disparities that were searched.
@@ -53,10 +62,11 @@ pub struct StereoEvidence {
     pub wanted: Option<(i32, usize)>,
     /// Why pixels have no disparity, where that is known.
     pub cause: Option<String>,
-    /// The median difference of rows, in multiples of the tolerance for rectified pairs; none if it is not known.
+    /// The median difference of rows, in multiples of the tolerance for rectified pairs; none if it is not known. For a
+    /// pair that the command has rectified by tie points it is the mean difference of their rows.
     pub rows: Option<f64>,
-    /// The mean share of the places beside those where disparities lead that look less like the pixel: about a half if the
-    /// disparities are wrong; none if it is not known.
+    /// The share of the comparisons in which the place that a disparity leads to looks more like the pixel than a place
+    /// beside it: about a half if the disparities are wrong; none if it is not known.
     pub fit: Option<f64>,
     /// The share of the disparities where the left picture shows no texture; none if it is not known.
     pub bare: Option<f64>,
@@ -78,7 +88,7 @@ impl StereoEvidence {
         count: usize,
     ) -> Self {
         let end = f64::from(least) + count as f64 - 1.0 - (END * count as f64).max(1.0);
-        let size = disparity.size();
+        let (size, mut behind) = (disparity.size(), 0);
         let mut found = Self { min_disparity: least, disparities: count, ..Self::default() };
         for y in 0..size.height {
             found.with_data +=
@@ -88,8 +98,9 @@ impl StereoEvidence {
             found.valid += row.iter().map(|d| usize::from(d.is_finite())).sum::<usize>();
             let is_at_end = |d: &f32| usize::from(d.is_finite() & (f64::from(*d) > end));
             found.at_end += row.iter().map(is_at_end).sum::<usize>();
+            behind += row.iter().map(|d| usize::from(d.is_finite() & (*d < 0.0))).sum::<usize>();
         }
-        found
+        Self { behind: Some(behind), ..found }
     }
 
     /// Adds what tie points say of rows and range.
@@ -136,7 +147,13 @@ impl StereoEvidence {
             Some((first, count)) => {
                 format!("tie points ask for `--min-disparity {first} --disparities {count}`")
             }
-            None => format!("try `--disparities {}`", (2 * self.disparities).min(4096)),
+            None => {
+                let count = format!("--disparities {}", (2 * self.disparities).min(4096));
+                match self.min_disparity {
+                    0 => format!("try `{count}`"),
+                    least => format!("try `--min-disparity {least} {count}`"),
+                }
+            }
         }
     }
 
@@ -206,6 +223,13 @@ impl StereoEvidence {
                         there? Does the cost suit the pictures?";
             reasons.push(Reason::share_below("fit", fit, FIT, text, next));
         }
+        if let Some(behind) = self.behind {
+            let share = behind as f64 / self.valid.max(1) as f64;
+            let text = format!("{} of the disparities are below 0", percent(share));
+            let next =
+                "Are left and right exchanged? Or does a crop shift them? `--min-disparity` is below 0 then";
+            reasons.push(Reason::share_above("order", share, BEHIND, text, next));
+        }
         if let Some(bare) = self.bare {
             let text =
                 format!("{} of the disparities lie where the left picture shows no texture", percent(bare));
@@ -250,6 +274,8 @@ mod tests {
             ("half missing", map(|x| if x < 10 { x as f32 } else { f32::INFINITY }), Verdict::Doubtful),
             ("most missing", map(|x| if x < 3 { x as f32 } else { f32::INFINITY }), Verdict::Poor),
             ("at the end", map(|_| 31.0), Verdict::Poor),
+            ("exchanged", map(|x| 3.0 - x as f32), Verdict::Doubtful),
+            ("far away", map(|x| x as f32 - 12.0), Verdict::Good),
         ] {
             let evidence = StereoEvidence::of(found.view(), None, 0, 32);
             assert_eq!(evidence.assess().verdict, expected, "{name}: {evidence:?}");
@@ -274,6 +300,8 @@ mod tests {
             tolerance_px: 1.0,
             disparities: Some([0.0, 70.0]),
         };
+        let far = StereoEvidence { min_disparity: 56, ..missing.clone() };
+        assert_eq!(far.range_advice(), "try `--min-disparity 56 --disparities 64`");
         for (evidence, expected) in [
             (
                 missing.clone().with_survey(&few),

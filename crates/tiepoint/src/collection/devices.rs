@@ -61,7 +61,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl MatchDevices {
     /// Prepares what GPUs need to verify pairs, or starts compiling kernels that are not ready. Waits for GPUs that are
-    /// being opened until `over` says so. Errors are ignored, because the stage gets them again.
+    /// being opened, but no longer than until `over` is set. Errors are ignored, because the stage meets them again.
     pub fn prepare(&self, over: &AtomicBool) {
         while self.gpus().is_none() && !over.load(Ordering::Relaxed) {
             thread::sleep(LOOK);

@@ -21,7 +21,8 @@ use crate::register::Modality;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds of one core for each million pixels: where it searches, and where it reads and a GPU searches.
+/// Seconds of one core for each million pixels: if the core reads and searches, and if it only reads and a GPU
+/// searches.
 const SEARCH: [f64; 2] = [0.4, 0.02];
 /// The time of a search with domain-size pooling, over the time without.
 const POOLED: f64 = 3.0;
@@ -29,7 +30,7 @@ const POOLED: f64 = 3.0;
 const MATCH_ON_GPU: f64 = 0.000_15;
 /// The number of features for which [`MATCH_ON_GPU`] holds.
 const FEATURES: f64 = 8192.0;
-/// Photographs that are searched and matched in so little time that no GPU is waited for.
+/// For up to this many photographs no GPU is waited for, because they take little time without one.
 const FEW: usize = 100;
 /// Features that are matched to measure the speed of a CPU.
 const SAMPLE: usize = 512;
@@ -58,7 +59,7 @@ const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 /// Bytes of a file for each pixel: of a JPEG, and of any other.
 const PIXEL: [f64; 2] = [0.3, 2.0];
 
-/// A forecast, from above, of what the work ahead takes.
+/// An upper estimate of what the work ahead takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Forecast {

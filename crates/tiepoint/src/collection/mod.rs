@@ -18,8 +18,7 @@
 //! |---|---|
 //! | `collection.json` | the options, and the versions of the format and of the stages |
 //! | `images.json` | the photographs: name, length, times of change, camera data, mask, slot ([`Photograph`]) |
-//! | `features/…/NAME.features` | the versions of the files that were read; size, keypoints and descriptors of one
-//! photograph, or why there are none; NAME is a hash of its name |
+//! | `features/…/NAME.features` | the features of one photograph, or why there are none; NAME is a hash of its name |
 //! | `top-scale/…/I-J.tile` | for the photographs of blocks I and J: how many of their largest features match |
 //! | `pairs.bin` | the pairs to be matched |
 //! | `given.bin` | matches that were found elsewhere, to be verified |

@@ -137,8 +137,8 @@ options! {
         /// Pairs list: the file, with one pair of names in each line, separated by a space, or by a tab if names
         /// contain spaces. Pairs matches: the file of matches, unless they are imported.
         list / with_list: Option<PathBuf> = None;
-        /// After the chosen pairs, also match photographs that have a verified partner in common, in one round; not if all pairs
-        /// were chosen, or a file says which.
+        /// After the chosen pairs, also match photographs that have a verified partner in common, in one round; not if
+        /// all pairs were chosen, or a file says which.
         closure / with_closure: bool = true, without "Leave out the second round, which matches photographs that have a verified partner in common";
     }
     check this {

@@ -43,10 +43,9 @@ impl Collection {
     /// Writes the inliers of every verified pair of a finished collection as files of ASP, MicMac, s2p, QGIS or GDAL.
     ///
     /// # Errors
-    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs, or two pairs, have the same name in
-    /// such files, where a file of another program would be replaced, and for GDAL where no photograph of a verified pair lies on
-    /// a map; those of [`results`](Self::results);
-    /// [`Error::Io`] when a file cannot be written.
+    /// [`Error::Option`] for another format; [`Error::Mismatch`] where two photographs, or two pairs, have the same
+    /// name in such files, where a file of another program would be replaced, and for GDAL where no photograph of a
+    /// verified pair lies on a map; as [`results`](Self::results); [`Error::Io`] when a file cannot be written.
     pub fn write_tie_points(
         &self,
         format: MatchFormat,

@@ -3,8 +3,10 @@
 //!
 //! The features of every photograph end with the corners of its structure, which SIFT describes as it does any keypoint.
 //! Two photographs are aligned by their structure, which refuses a pair if chance explains the agreement. Corners that
-//! then match are verified like other matches. They are exact to about a pixel at the size at which structure is
-//! searched, so the inlier distance is that many pixels of the photographs.
+//! then match are verified like other matches. They lie within [`CORNERS_WITHIN`] pixels of the map at the size at which
+//! structure is searched, so the inlier distance is at least that many of these pixels. With a shorter one a homography
+//! would lose the corners that an epipolar geometry keeps, because they moved along its lines, and a plane would pass for
+//! a scene with depth.
 
 use super::Collection;
 use super::features::State;
@@ -20,12 +22,12 @@ use crate::device::{Cpu, Processor};
 use crate::feature::{Features, Keypoint};
 use crate::geometry::two_view::Verifier;
 use crate::matching::Match;
-use crate::register::{Modality, Structure, corner_matches};
+use crate::register::{CORNERS_WITHIN, Modality, Structure, corner_matches};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The version of what structure computes: of corners, and of their matches.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Photographs whose structure is kept, besides two for each thread. Each takes up to 8 MiB.
 const KEPT: usize = 16;
@@ -98,7 +100,8 @@ impl StructureSearch<'_, '_> {
             full.width.max(full.height) as f64 / searched.width.max(searched.height) as f64
         });
         let pixel = pixels[0].max(pixels[1]).max(1.0);
-        let verifier = Verifier::new(&options.with_threshold_px(options.threshold_px * pixel), processor)?;
+        let threshold = options.threshold_px.max(CORNERS_WITHIN) * pixel;
+        let verifier = Verifier::new(&options.with_threshold_px(threshold), processor)?;
         self.collection.verify_pair(&Candidate { pair, features, matches }, &verifier)
     }
 

@@ -110,8 +110,8 @@ impl<P> Waiting<P> {
         taken.unwrap_or_default()
     }
 
-    /// Waits for something that a thread of the CPU does: a pair while the GPUs are behind, or matching where that
-    /// pays. `None` at the end.
+    /// Waits for work for a thread of the CPU: a pair to verify while the GPUs are behind, or a pair to match where
+    /// that pays. `None` at the end.
     pub(super) fn take_one(&self, stop: &Stop, matching_pays: impl Fn() -> bool) -> Option<Help<P>> {
         let taken = stop.wait_for(&self.queue, &self.behind, |queue| {
             if queue.amount().reaches(BEHIND) {

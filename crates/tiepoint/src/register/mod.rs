@@ -9,7 +9,7 @@ pub(crate) mod cross;
 mod tie;
 mod views;
 
-pub(crate) use cross::{Structure, corner_matches};
+pub(crate) use cross::{CORNERS_WITHIN, Structure, corner_matches};
 pub use tie::{Alternatives, Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
 pub use views::{
     Modality, TiePicture, TiedPictures, Views, features_to_tie, tie_pictures, tie_pictures_on_device,
@@ -31,7 +31,8 @@ options! {
         modality / with_modality: Modality = Modality::Auto;
     }
     tables {
-        /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
+        /// Matching and model. Default a homography; with a fundamental matrix, or none, [`register()`] returns an
+        /// error.
         tie / with_tie: TieOptions = TieOptions::default();
         /// How MOVING is warped. Default bicubic, black where it has no input.
         warp / with_warp: WarpOptions = WarpOptions::default();

@@ -65,7 +65,8 @@ pub struct TiePoints {
     /// The number of samples that the estimation drew.
     pub iterations: usize,
     /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
-    /// their structure or matches were given. Where A has very many features, it took a part of them ([`tie_points`]).
+    /// their structure or matches were given. If A has very many features, only a part of them was searched
+    /// ([`tie_points`]).
     pub first: Vec<Match>,
     /// What speaks for other maps; where pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
@@ -76,8 +77,10 @@ pub struct TiePoints {
 pub struct Alternatives {
     /// How many places of the search agree on this map, and on the best that leads elsewhere.
     pub places: [usize; 2],
-    /// How much the structure resembles itself at the displacement where it does most: the correlation, of the picture
-    /// of which it is less.
+    /// The most places on which one half of a picture agrees with its other half; of both pictures the more.
+    pub halves: usize,
+    /// The correlation of a picture's structure with itself displaced, at the displacement where it is highest; of both
+    /// pictures the lower.
     pub repeats: f64,
     /// The length of this displacement, in pixels of A.
     pub repeats_px: f64,

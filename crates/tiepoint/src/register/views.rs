@@ -1,9 +1,9 @@
 //! Tie points of two pictures, from their structure or from simulated views if the pictures themselves do not suffice.
 //!
-//! Pictures of two places, or of two sensors, have too few matches that agree. Structure (`cross`) comes next: it takes
-//! half the time of simulated views, and pictures on which it agrees beyond doubt differ by a similarity or nearly so,
-//! for which no view has to be simulated. Elsewhere views are tried, and structure that agrees less surely is taken
-//! where they do not suffice either.
+//! Pictures from viewpoints far apart, or of two sensors, may have too few matches that agree. Then structure (`cross`)
+//! is tried: it takes half the time of simulated views, and pictures whose structure agrees beyond doubt differ by a
+//! similarity or nearly so, for which no view has to be simulated. Otherwise simulated views are tried. If these do not
+//! suffice either, an agreement of structure that is not beyond doubt is accepted.
 //!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
 //! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if
@@ -27,7 +27,8 @@ use std::collections::HashSet;
 /// How many views of each picture are matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Views {
-    /// The picture itself; [`Views::AUTO`] views if too few of its matches agree on a model, unless its structure does.
+    /// The picture itself; [`Views::AUTO`] views if too few of its matches agree on a model, unless its structure
+    /// agrees beyond doubt.
     #[default]
     Auto,
     /// This many views, 1 to 43; 1 is the picture itself.
@@ -86,8 +87,8 @@ pub struct TiedPictures {
     pub modality: Modality,
 }
 
-/// The features of two grey images for [`tie_pictures`], none where a mask is 0. They are not searched where structure
-/// alone ties the pictures.
+/// The features of two grey images for [`tie_pictures`], none where a mask is 0. For [`Modality::Cross`] nothing is
+/// searched, because structure alone ties the pictures.
 ///
 /// # Errors
 /// As [`Finder::detect_pair`], for each image.
@@ -116,6 +117,7 @@ pub fn tie_pictures(
 ) -> Result<TiedPictures> {
     views.check()?;
     let [a, b] = pictures;
+    let sizes = pictures.map(|picture| picture.image.size());
     let by_structure = || {
         options.check()?;
         cross::tie(pictures.map(|picture| (picture.image, picture.mask)), options, processor)
@@ -129,7 +131,8 @@ pub fn tie_pictures(
                 })
             });
             let kind = options.model.unwrap_or(ModelKind::Homography);
-            tied.map_err(|error| no_model(error, kind, "matched by structure".into()))
+            let refused = |error| no_model(error, kind, "matched by structure".into());
+            tied.map_err(|error| cross::advised(refused(error), kind, sizes, options.scale_range))
         }
         Modality::Auto | Modality::Same => {
             let by_views = |n| match n {
@@ -150,6 +153,10 @@ pub fn tie_pictures(
                     structure => structure?,
                 },
                 Modality::Same | Modality::Cross => None,
+            };
+            let error = match modality {
+                Modality::Auto => cross::advised_on_scale(error, sizes, options.scale_range),
+                Modality::Same | Modality::Cross => error,
             };
             let simulate =
                 views == Views::Auto && !a.found.features.is_empty() && !b.found.features.is_empty();

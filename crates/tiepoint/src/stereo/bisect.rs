@@ -103,7 +103,8 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     out.push("grey, right", compare(View::Right, &views[1]));
 }
 
-/// Aggregation and winner takes all, which leave nothing else that could be compared; the maps of the CPU.
+/// Compares aggregation and winner takes all as one stage, because nothing between them is stored. Returns the CPU's
+/// maps.
 fn selection(
     (pair, source): (&Pair, &dyn CostSource),
     options: &StereoOptions,

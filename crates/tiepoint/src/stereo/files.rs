@@ -92,7 +92,7 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression:
 }
 
 /// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
-/// and 0 where there is none. Gives how many depths a PNG cannot hold, which are 0 there, too.
+/// and 0 where there is none. Returns the number of depths that the PNG cannot hold; these are stored as 0, too.
 ///
 /// # Errors
 /// As [`write()`]; [`Error::Format`] for a scale that is not above 0, and when a PNG can hold none of the depths.
@@ -128,7 +128,7 @@ pub fn write_depth(
     Ok(outside)
 }
 
-/// To the nearest of 1 to 65535; 0 for what has none.
+/// Rounded to the nearest whole number from 1 to 65535; 0 for a number that would be rounded to another.
 fn rounded(z: f32) -> u16 {
     if (0.5..65_535.5).contains(&z) { u16::from_f32(z) } else { 0 }
 }

@@ -23,7 +23,7 @@ const SUITABLE: f64 = 0.75;
 pub struct Side {
     /// The image.
     pub image: AnyImage,
-    /// Its mask: 0 where it holds none.
+    /// Its mask: 0 where the image holds no data.
     pub mask: Option<Image<u8>>,
 }
 

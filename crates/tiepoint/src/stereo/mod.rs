@@ -7,8 +7,8 @@
 //! chooses the disparity with the least sum; the sums beside it give a fraction of a pixel (`subpixel`). The right view
 //! follows from the same sums along their diagonals. *Refinement* (`refinement`) filters both views with a [`median`]
 //! of 3×3, drops pixels on which they do not agree ([`consistency_check`]) and regions too small to be a surface
-//! ([`speckle`]), applies a last median, brings [`edges`] to those of the picture and, if asked for, fills invalid
-//! pixels ([`fill`]). Disparities are turned into [`depth`] and [points](cloud), and written to [`files`].
+//! ([`speckle`]), applies a last median, moves [`edges`] of the disparities to those of the picture and, if asked for,
+//! fills invalid pixels ([`fill`]). Disparities are turned into [`depth`] and [points](cloud), and written to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
@@ -23,17 +23,19 @@
 //! of the paths that enter each; its maps are refined on the CPU. [`Stereo::compute_on_device`] takes images that lie on
 //! the device and leaves its maps there; a [`StereoStream`] has several pairs in flight.
 //!
-//! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
-//! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
-//! selects. The result is the same for every thread count, SIMD level and limit of memory.
+//! **Numbers.** Costs, paths and sums are integers, so the order in which they are added does not matter. Mutual
+//! information is learnt in f64 in a stated order; a disparity between whole ones is one quotient and one sum in f32;
+//! the later stages only compare and select. The result is the same for every thread count, SIMD level and limit of
+//! memory.
 //!
 //! **Verified.** Costs and sums equal plain scalar references in every bit. Errors against ground truth, beside
 //! OpenCV's, are in `docs/notebook/stereo.md`.
 //!
 //! **Conventions of the output.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows.
 //! Disparities are in pixels, of either sign; the first searched is [`StereoOptions::min_disparity`]. A pixel without
-//! disparity holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by the right
-//! view. The right view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
+//! disparity holds [`INVALID`], and [`Reason`] says why: it has no data, is hidden from the right camera, was not
+//! confirmed by the right view, is ambiguous, or belongs to a region that is too small. The right view's disparities
+//! have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
 pub(crate) mod aggregation;
 #[cfg(test)]
@@ -231,8 +233,8 @@ impl Stereo {
         )
     }
 
-    /// The same with all of the work on the GPU; `None` if there is none, if the host must learn from the pair, or if
-    /// the pair is too large.
+    /// The same with all of the work on the GPU; `None` without a GPU, if the host must learn from the pair, or if the
+    /// pair is too large.
     fn pictures_on_device(
         &self,
         [left, right]: [AnyView<'_>; 2],

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::options::{named, options};
 
 named! {
-    /// How many directions the costs are gathered along.
+    /// The directions along which costs are aggregated.
     pub enum Paths as "paths" {
         "4": Four, "Left, right, up, down";
         /// One sweep over the image.
@@ -99,7 +99,7 @@ options! {
         speckle_size / with_speckle_size: usize = 50, unit "N";
         /// The most by which neighbours in one region may differ.
         speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
-        /// Side of the last median filter; 0 for no filter at all, and edges as they are.
+        /// Side of the last median filter; 0: no median filter at all, and edges are not moved.
         ///
         /// Unless it is 0 both views also pass one of 3×3 before the check.
         median / with_median: usize = 5 => [0, 3, 5], unit "N";
@@ -153,8 +153,8 @@ impl StereoOptions {
         self.penalties_for(self.cost.penalties())
     }
 
-    /// The penalties in force for a cost that these suit: those that are stated in their place, and the others changed
-    /// where they would contradict those.
+    /// The penalties in force, where `suited` are the defaults for the cost. A stated penalty replaces its default, and
+    /// a default that would contradict a stated one is changed.
     pub(super) fn penalties_for(&self, suited: Penalties) -> Penalties {
         // A penalty that is not given lies between those that are.
         let most = [self.p2_least, self.p2].into_iter().flatten().min().unwrap_or(u16::MAX);
@@ -173,7 +173,7 @@ impl StereoOptions {
         }
     }
 
-    /// From which difference of colours on pixels have no vote about edges; 0: there is no vote.
+    /// The difference of colours from which on a pixel has no vote about edges; 0: there is no vote at all.
     pub(super) fn votes_below(&self) -> u16 {
         if self.median == 0 { 0 } else { self.edges }
     }
@@ -182,7 +182,7 @@ impl StereoOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
     }
 
-    /// The same options, where the cost has the window that is given by itself.
+    /// The same options, with `census_window` moved into the cost.
     pub(super) fn with_window_in_cost(self) -> Self {
         match (self.cost, self.census_window) {
             (Cost::Census(_), Some(window)) => {

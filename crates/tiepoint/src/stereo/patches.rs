@@ -2,8 +2,8 @@
 //!
 //! **Rows.** How many rows lie between a pixel and the place in the right picture that looks most like it, near where its
 //! disparity leads. A patch of the left picture is compared with patches of the right one, up to [`REACH`] rows higher
-//! and lower, by the sum of squared differences less that of their means; a parabola through the least sum and its
-//! neighbours gives parts of a row. Patches whose sums hardly depend on the row tell nothing. This takes much less time
+//! and lower, by the sum of the squared differences about their mean; a parabola through the least sum and its
+//! neighbours gives parts of a row. Patches whose sums hardly depend on the row are left out. This takes much less time
 //! than to find tie points ([`survey`](super::survey)), but it can only confirm that rows agree: if they do not, few
 //! disparities are right.
 //!
@@ -22,7 +22,7 @@ use crate::image::{ImageView, Pixel, grey};
 use crate::{Error, Result, by_pixel};
 use std::array::from_fn;
 
-/// The number of pixels compared, about.
+/// About how many pixels are compared.
 const SAMPLES: usize = 2048;
 
 /// The half width and half height of a patch.
@@ -32,15 +32,15 @@ const HALF: [usize; 2] = [4, 3];
 const REACH: usize = 2;
 const ROWS: usize = 2 * REACH + 1;
 
-/// The greatest share of the greatest sum of a patch that its least sum may have.
+/// A patch tells a difference of rows only if its least sum is below this share of its greatest sum.
 const DISTINCT: f32 = 0.25;
 
 /// Rows agree if this many patches tell so, and their median difference is at most this, in pixels.
 const FEWEST: usize = 200;
 const MOST_PX: f32 = 0.5;
 
-/// Of the patches every second along each axis is compared with others beside, and this many must be left of the half with
-/// the most contrast.
+/// Every second patch along each axis is compared with patches beside it. Of these the half with the most contrast
+/// counts, if it has at least this many patches.
 const FEWEST_FITS: usize = 50;
 
 /// How far beside the place where a disparity leads patches are compared, in pixels.
@@ -200,7 +200,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
             squares - sum * sum / ((2 * HALF[0] + 1) * (2 * HALF[1] + 1)) as f32
         });
         let least = (0..ROWS).min_by(|&a, &b| sums[a].total_cmp(&sums[b]))?;
-        // Written so that NaN tells nothing.
+        // With NaN the comparison is false, so the patch is left out.
         if !sums.iter().any(|sum| sums[least] < DISTINCT * sum) {
             return None;
         }

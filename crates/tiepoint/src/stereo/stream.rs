@@ -46,7 +46,7 @@ pub struct StereoStream {
     processor: Processor,
     slots: usize,
     batch: usize,
-    /// Copies pictures for a GPU, if not the processor's CPU.
+    /// The threads that copy pictures for a GPU, if they are not those of the processor.
     copying: Option<Cpu>,
     flow: Flow,
     /// Whether a pair was pushed.

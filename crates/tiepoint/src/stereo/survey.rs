@@ -78,8 +78,8 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
-/// The least and the greatest of the disparities [`to_search`]: what a calibration stores as the range of a pair with tie
-/// points of this range, because tie points need not reach to its ends.
+/// The least and the greatest of the disparities [`to_search`], which a calibration stores as the range of a pair with
+/// tie points of this range: the scene may reach beyond its tie points.
 pub fn range_to_search(range: [f64; 2]) -> [f64; 2] {
     let (first, count) = to_search(range, None);
     [f64::from(first), f64::from(first) + (count - 1) as f64]

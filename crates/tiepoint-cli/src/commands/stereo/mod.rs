@@ -235,7 +235,8 @@ impl PairJob<'_> {
                 warnings.push(warnings::UNKNOWN_TRUTH.into());
             }
         }
-        // After the truth, which may be of another size, so that a call that fails writes nothing.
+        // Results are written after the comparison with the truth, which fails if its size is another: then nothing is
+        // written.
         let (points, lost) = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         warnings.extend(lost);
         let assessment = evidence.assess();
@@ -367,7 +368,7 @@ impl PairJob<'_> {
     }
 }
 
-/// Offsets, which are added to x to come to the right image.
+/// The offsets of the left image, minus its disparities: x plus the offset is the place in the right image.
 fn offsets(disparity: &Image<f32>) -> Image<f32> {
     let mut offsets = disparity.clone();
     offsets.data_mut().iter_mut().filter(|d| d.is_finite()).for_each(|d| *d = 0.0 - *d);

@@ -111,7 +111,11 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
         warnings.push(format!("only {} of the pixels with data have a disparity: {cause}", percent(share)));
         evidence.cause = Some(cause);
     }
-    Ok((warnings, StereoEvidence { rows: evidence.rows.or(ready.rows_rectified_here()), ..evidence }))
+    let rectified_here = ready.rows_rectified_here();
+    let is_shifted =
+        rectified_here.is_some() || ready.calibration.is_some_and(|calibration| calibration.doffs != 0.0);
+    let behind = evidence.behind.filter(|_| !is_shifted);
+    Ok((warnings, StereoEvidence { rows: evidence.rows.or(rectified_here), behind, ..evidence }))
 }
 
 /// Whether a mask leaves any pixel.

@@ -1,5 +1,5 @@
-"""Bags of visual words over detectors and matchers of either package. OpenCV's own take its own objects alone, and OpenCV 5
-has none for Python."""
+"""Bags of visual words over detectors and matchers of either package. OpenCV's own classes take only OpenCV's objects,
+and OpenCV 5 has no such classes for Python."""
 
 from __future__ import annotations
 

@@ -127,9 +127,9 @@ class Feature2D(Algorithm):
 class SIFT(Feature2D):
     """`cv2.SIFT` by `tiepoint.Sift`, whose `preset` and `device` it takes, too. Images of three channels are BGR.
 
-    `descriptorType` is 5 for float32 or 0 for uint8. OpenCV's other form has `enable_precise_upscale` in its place. Without
-    precise upscaling, places lie a quarter of a pixel too far right and down, as OpenCV's do: the preset is then
-    ``"opencv"``, otherwise ``"default"``.
+    `descriptorType` is 5 for float32 or 0 for uint8; a bool there is `enable_precise_upscale`, as in OpenCV's other
+    form. Without precise upscaling the preset is ``"opencv"``, whose places lie a quarter of a pixel too far right and
+    down, as OpenCV's do; with it the preset is ``"default"``.
     """
 
     _name = "Feature2D.SIFT"

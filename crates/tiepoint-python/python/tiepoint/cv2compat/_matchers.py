@@ -349,8 +349,8 @@ class BFMatcher(DescriptorMatcher):
     crossCheck : bool
         Keep a match only when each is the other's nearest.
     device : Device or str, optional
-        Where to find single neighbours without a mask. Of descriptors that are no bytes, the computation there is in float32;
-        otherwise it is in float64.
+        Where to find single neighbours without a mask. There descriptors that are no bytes are compared in float32;
+        without a device they are compared in float64.
     """
 
     def __new__(cls, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> Self:  # noqa: N803

@@ -50,8 +50,8 @@ _METHODS = (LMEDS, RANSAC, *range(USAC_DEFAULT, USAC_MAGSAC + 1))
 #: Our interpolations by OpenCV's numbers. OpenCV replaces AREA by LINEAR here.
 _INTERPOLATIONS: dict[int, _Interpolation] = {INTER_LINEAR: "bilinear", INTER_CUBIC: "bicubic", INTER_AREA: "bilinear", INTER_LANCZOS4: "lanczos"}
 
-#: OpenCV draws fewer samples by default, and therefore misses models of few inliers, and of models that nearly as many
-#: matches agree with, the better one. So does a lower confidence.
+#: OpenCV draws fewer samples by default. It therefore misses models of few inliers, and of two models with nearly as
+#: many inliers it may return the worse one. A lower confidence has the same effect.
 _ITERATIONS, _CONFIDENCE = 50_000, 0.9999
 
 
@@ -162,9 +162,10 @@ def _least_median(
     a: Any, b: Any, model: _ModelKind, least: int, iterations: int, confidence: float, cameras: Any = None
 ) -> Estimate | None:
     """The estimate for OpenCV's LMEDS, which has no threshold: the least error within which a model has enough of the pairs
-    is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough are
-    half of the pairs that a minimal sample leaves over, and the sample, which agrees with its own model whatever the truth is
-    (Rousseeuw and Leroy 1987, chapters 3 and 5). Of a map, which two pairs hardly agree with by chance, it is half of all."""
+    is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough
+    are the pairs of a minimal sample, which agree with its model whatever the truth is, and half of the other pairs
+    (Rousseeuw and Leroy 1987, chapters 3 and 5). For a map, with which two wrong pairs hardly agree, fewer are enough:
+    more than half of all pairs, and at least two more than a minimal sample."""
     import numpy as np
 
     finite = b[np.isfinite(np.hstack([a, b])).all(1)]
@@ -245,8 +246,9 @@ def _estimated(
 def _best_by_narrower(
     found: Estimate | None, a: Any, b: Any, model: _ModelKind, threshold: float, iterations: int, confidence: float
 ) -> Estimate | None:
-    """Where few pairs agree: the best of what is found by this threshold and by narrower ones, all judged by this one. To a
-    threshold as wide as the points are spread along an axis, they lie on a line.
+    """Where few pairs agree: the best of the models found with this threshold and with narrower ones, all judged by
+    this one. With a threshold as wide as the spread of the points along an axis, they cannot be told from points on a
+    line.
 
     An epipolar geometry, which points of a plane do not determine, is the least-squares fit to all pairs if all agree with it."""
     if model == "fundamental" and (fitted := _fit_to_all(a, b, model, threshold)):
@@ -285,8 +287,9 @@ def findHomography(  # noqa: N802
     """`cv2.findHomography`: the matrix (3, 3) from source to destination, and inliers (N, 1) uint8.
 
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` as
-    `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples, or `maxIters`
-    if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as OpenCV's is.
+    `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples,
+    or `maxIters` if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as
+    OpenCV's is.
     `method` 0 is least squares over all points.
     """
     import numpy as np

@@ -220,7 +220,7 @@ def checked(name: str, theirs: Any) -> Any:
     return _checked[name, theirs]
 
 
-#: One wrapper for each function, by which a function is itself.
+#: The wrapper of each function, kept so that one name always gives the same object.
 _checked: dict[tuple[str, Any], Any] = {}
 
 

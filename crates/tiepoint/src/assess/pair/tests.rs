@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::device::{Cpu, Processor};
+use crate::geometry::Fundamental;
 use crate::image::{AnyImage, Image};
 use crate::numeric::Random;
 use crate::register::{RegisterInput, RegisterOptions, tie_images};
@@ -82,6 +83,74 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
     assert_eq!(doubtful.reasons[0].measure, "unmoved", "{doubtful}");
     let darker = picture_seen(|p| p, |_, grey| 0.4 * grey);
     assessed(&framed(0.0), &darker, ModelKind::Homography, &GOOD);
+    // A caption on pictures of which one lacks the last rows. The map may move what is far from it.
+    let caption = |[_, y]: [f64; 2]| y < 40.0;
+    let captioned = |by: f64| picture(|p| if caption(p) { p } else { [p[0] + by, p[1]] });
+    let AnyImage::U8(whole) = captioned(3000.0) else { panic!("bytes") };
+    let cut = Image::from_fn(Size::new(480, 330), |x, y| whole.row(y)[x]).into();
+    let doubtful = assessed(&captioned(0.0), &cut, ModelKind::Homography, &NOT_GOOD);
+    assert!(
+        doubtful.reasons.iter().any(|r| r.measure == "unmoved" && r.verdict != Verdict::Good),
+        "{doubtful}"
+    );
+    let AnyImage::U8(same) = &darker else { panic!("bytes") };
+    let cut = Image::from_fn(Size::new(480, 330), |x, y| same.row(y)[x]).into();
+    assessed(&framed(0.0), &cut, ModelKind::Homography, &GOOD);
+}
+
+/// No camera mirrors what it sees.
+#[test]
+fn a_map_that_mirrors_is_doubtful() {
+    let found =
+        assessed(&picture(|p| p), &picture(|[x, y]| [479.0 - x, y]), ModelKind::Homography, &NOT_GOOD);
+    assert_eq!(found.reasons[0].measure, "mirrored", "{found}");
+}
+
+/// Corners of structure that agree with an epipolar geometry are fewer than places that agree with a map.
+#[test]
+fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
+    let mut random = Random::new(4);
+    let mut place = || Keypoint {
+        x: random.range(0.0, 400.0) as f32,
+        y: random.range(0.0, 300.0) as f32,
+        ..Keypoint::default()
+    };
+    let places: Vec<Keypoint> = (0..300).map(|_| place()).collect();
+    let matches: Vec<Match> = (0..300).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
+    let rows = Fundamental::new([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]).unwrap();
+    let alternatives =
+        |halves: usize| Alternatives { places: [60, 5], halves, repeats: 0.2, repeats_px: 30.0 };
+    for (model, alternatives, expected) in [
+        (Model::Fundamental(rows), Some(alternatives(15)), Verdict::Good),
+        (Model::Fundamental(rows), None, Verdict::Poor),
+        (Model::Homography(Homography::default()), Some(alternatives(15)), Verdict::Poor),
+    ] {
+        let tie = TiePoints {
+            b_from_a: Some(model),
+            inliers: (0..100).collect(),
+            alternatives,
+            ..TiePoints::without_model(matches.clone())
+        };
+        let evidence =
+            PairEvidence::of([&places, &places], [Size::new(400, 300); 2], &tie, &TieOptions::default())
+                .unwrap();
+        assert_eq!(PairEvidence { parallax: None, ..evidence }.assess().verdict, expected, "{model:?}");
+    }
+    let tie = |halves| TiePoints {
+        b_from_a: Some(Model::Homography(Homography::default())),
+        alternatives: Some(alternatives(halves)),
+        ..TiePoints::without_model(matches.clone())
+    };
+    for (halves, expected) in [(20, Verdict::Good), (40, Verdict::Doubtful), (75, Verdict::Poor)] {
+        let evidence = PairEvidence::of(
+            [&places, &places],
+            [Size::new(400, 300); 2],
+            &tie(halves),
+            &TieOptions::default(),
+        )
+        .unwrap();
+        assert_eq!(evidence.assess().verdict, expected, "{halves} places on the other half");
+    }
 }
 
 /// First matches of what repeats itself agree on a map, and some on the same map displaced.

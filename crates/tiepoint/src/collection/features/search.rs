@@ -30,7 +30,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::lock;
 
-/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches fits batches of one length only.
+/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches
+/// fits batches of one length only.
 const BATCH: usize = 8;
 
 /// How often a GPU's thread looks whether the GPU is open by now.

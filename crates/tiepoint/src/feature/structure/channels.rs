@@ -23,7 +23,7 @@ use fearless_simd::Simd;
 pub(super) const NOISE: f32 = 0.02;
 /// Added to the mean of gradients.
 pub(super) const FLAT: f32 = 0.05;
-/// The largest share of one pixel.
+/// The largest magnitude of a gradient after the division by its mean.
 pub(super) const CAP: f32 = 4.0;
 pub(super) const BINS_A_RADIAN: f32 = BINS as f32 / std::f32::consts::PI;
 /// The σ of the first scale, and that of the blur from the first to the second (1.6² = 0.8² + 1.386²).

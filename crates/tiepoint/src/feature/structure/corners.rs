@@ -44,7 +44,7 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
         dispatch!(cpu.level(), simd => respond(simd, tensor.each_ref().map(|image| image.row(y)), out));
     })?;
     let hidden = Image::from_fn(size, |x, y| channels.lanes.row(y)[x * LANES + COUNTS] == 0.0);
-    // Gradients near it are gone already.
+    // Gradients within 3 pixels of pixels that do not count are 0 already (`channels`).
     let hidden = near(&hidden, MARGIN - 3);
     let hidden = &hidden;
     let inside = |y: usize| (MARGIN..size.width - MARGIN).filter(move |x| !hidden.row(y)[*x]);

@@ -25,6 +25,7 @@ use crate::image::Size;
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::numeric;
 use polar::{COSINES, LENGTH, RADII, TURNS};
+use std::ops::Range;
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
 /// Lanes of a work group that makes pixels, in x and y, and of one that makes other things.
@@ -34,7 +35,8 @@ const ROW_LANES: u32 = 64;
 const PEAK: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// The channels of several pictures of one size, a layer of groups for each.
+    /// This kernel and the next four work on several pictures of one size, with one layer of work groups for each
+    /// picture.
     unsafe kernel weigh(groups) = Weigh {
         write weighted (plane: Plane): f32 [plane.numbers(3 * groups[2])],
         read picture: f32 [plane.numbers(2 * groups[2])],
@@ -119,7 +121,9 @@ tiepoint_gpu::kernel! {
         read from: u8 [corners * LENGTH as i128],
     } {
         corners: i32,
-        forth: u32,
+        /// The first number of turns.
+        first: i32,
+        back: u32,
     }
 }
 
@@ -204,7 +208,7 @@ struct Prepared {
 impl GpuStructure {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,
-    /// [`Error::NotReady`](crate::Error::NotReady) while it is being compiled.
+    /// [`Error::NotReady`](crate::Error::NotReady) while the kernels are being compiled.
     pub(crate) fn new(gpu: &Gpu, cpu: &Cpu) -> Result<Self> {
         gpu.require_f64()?;
         let sigmas = [&SIGMAS[..], &[means::SIGMA], &corners::SIGMAS, &polar::SIGMAS].concat();
@@ -279,7 +283,7 @@ impl GpuStructure {
         GpuStack::upload_by(&self.gpu, &images.collect::<Vec<_>>(), cpu)
     }
 
-    /// Local means, not yet divided by the weight, which is the last image.
+    /// Local means, not yet divided by the weight, which is the last of the three images of each picture.
     fn grids(&self, commands: &mut Commands, weighted: &GpuStack<f32>) -> Result<GpuStack<f32>> {
         let small = self.stack(means::grid(weighted.size()), weighted.count())?;
         shrink(commands, weighted, &small)?;
@@ -500,25 +504,26 @@ impl GpuStructure {
         Ok(GpuImage::clone(&to))
     }
 
-    /// [`turned`](super::turned) of features in the device's memory by every number of turns from 0 on, or by minus
-    /// that number, one after the other. Their keypoints are not set.
+    /// [`turned`](super::turned) of features in the device's memory by every number of turns of a range, or by minus that
+    /// number (`back`), one after the other. Their keypoints are not set.
     pub(crate) fn turned(
         &self,
         commands: &mut Commands,
         features: &GpuFeatures,
-        forth: bool,
+        turns: &Range<i32>,
+        back: bool,
     ) -> Result<GpuFeatures> {
         let (GpuDescriptors::U8(from), gpu) = (&features.descriptors, &self.gpu) else {
             return Ok(features.clone());
         };
-        let n = from.len() / LENGTH;
-        let (to, keypoints) = (gpu.buffer(TURNS * from.len())?, gpu.buffer(TURNS * n * WORDS)?);
+        let (n, times) = (from.len() / LENGTH, turns.len());
+        let (to, keypoints) = (gpu.buffer(times * from.len())?, gpu.buffer(times * n * WORDS)?);
         commands.stage("structure");
         let kernel = self.program.kernel::<Turn<'_>>()?;
         let [groups, ..] = kernel.covering(from.len(), 1);
-        let turn = Turn { to: &to, from, corners: n as i32, forth: u32::from(forth) };
-        commands.launch(&kernel, [groups, TURNS, 1], turn)?;
-        let (count, descriptors) = (gpu.upload(&[(TURNS * n) as u32])?, GpuDescriptors::U8(to));
+        let turn = Turn { to: &to, from, corners: n as i32, first: turns.start, back: u32::from(back) };
+        commands.launch(&kernel, [groups, times, 1], turn)?;
+        let (count, descriptors) = (gpu.upload(&[(times * n) as u32])?, GpuDescriptors::U8(to));
         Ok(GpuFeatures { count, keypoints, descriptors, ..features.clone() })
     }
 }

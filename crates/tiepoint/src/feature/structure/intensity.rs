@@ -28,7 +28,7 @@ const REACH: usize = 2;
 /// The least share of the picture that can be void.
 const LEAST: f64 = 0.002;
 
-/// Pixels that count by more than this share count as a whole, others do not.
+/// A pixel that was made from several counts if the weight of those that count is above this share.
 pub(super) const WHOLE: f32 = 0.999;
 
 impl Intensity {
@@ -92,7 +92,7 @@ pub(super) fn blur_before(picture_from_grid: &Homography) -> Option<GaussOptions
     (shrinks > 1.38).then(|| GaussOptions::sigma(0.5 * (shrinks - 1.0).sqrt()))
 }
 
-/// Grey from 0 to 1, at `size`. Only the result is as large as its 32-bit floats.
+/// Grey from 0 to 1, at `size`. The result is the only image of 32-bit floats that is made.
 fn unit<T: Pixel>(view: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
     let scale = 1.0 / T::WHITE;
     if size == view.size() {
@@ -142,7 +142,7 @@ fn void(grey: &Image<f32>) -> Option<Image<bool>> {
             part.into_iter().for_each(|(x, y)| void.row_mut(y)[x] = true);
         }
     }
-    // The squares themselves, whose middles these are.
+    // All pixels of the dark squares: so far only their middles are marked.
     void.map(|middles| near(&middles, REACH))
 }
 

@@ -3,8 +3,8 @@
 //!
 //! 1. **Intensity** (`intensity`): grey from 0 to 1, and which pixels count. Those of a dark border do not.
 //! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
-//!    over its local mean; their directions folded to 180° and shared between six bins. No sign of contrast remains,
-//!    and no unit of brightness.
+//!    over its local mean; their directions folded to 180° and shared between six bins. The result depends neither on the
+//!    sign of the contrast nor on the unit of brightness.
 //! 3. **Corners** (`corners`): where edges of several directions meet, spread evenly over the picture, to parts of a
 //!    pixel.
 //! 4. **Descriptor** (`polar`): the channels around a corner on three rings of twelve sectors. A turn of the picture by
@@ -85,6 +85,15 @@ impl Level {
         Ok(Cow::Owned(Features { descriptors, dimension: *dimension, ..self.features.clone() }))
     }
 
+    /// The same with those corners alone whose numbers these are.
+    ///
+    /// # Errors
+    /// As [`on_host`](Self::on_host).
+    pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
+        let features = self.on_host()?.subset(corners)?;
+        Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
+    }
+
     /// The same in the memory of a GPU, where the keypoints may be in other pixels.
     ///
     /// # Errors
@@ -144,8 +153,8 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The corners of pictures, each at its own size, which is level 0, and at smaller ones down to 1 / `range` of it.
-    /// Each level is smaller than the one before by a third of an octave or a little less. Only the levels are made
-    /// whose numbers are in the range that is given with the picture.
+    /// Each level is smaller than the one before by a third of an octave or a little less. Only those levels are made
+    /// whose numbers lie in the range that is given beside the picture.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.

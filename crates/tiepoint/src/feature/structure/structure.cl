@@ -1,5 +1,5 @@
-// The stages of structure, each the arithmetic of its file: channels.rs, means.rs, corners.rs and polar.rs. Where
-// nothing else is said, a lane makes a pixel.
+// The stages of structure, each with the arithmetic of its file: channels.rs, means.rs, corners.rs and polar.rs. A lane
+// computes a pixel, except where another unit is stated.
 
 #define PIXEL_X (GROUP_X * GROUP_WIDTH + LANE_X)
 #define PIXEL_Y (GROUP_Y * GROUP_HEIGHT + LANE_Y)
@@ -294,12 +294,12 @@ KERNEL(quantise) {
     }
 }
 
-// A lane moves a byte to its place in the descriptor of the picture at one turn. All descriptors at the first turn come
-// first, then those at the next, one twelfth further forth or back.
+// A lane moves a byte to its place in the descriptor of the picture turned by a number of twelfths, or turned back by it.
+// All descriptors at the first number of turns come first, then those at the next.
 KERNEL(turn) {
     i32 i = GROUP_X * ROW_LANES + LANE_X, turn = GROUP_Y, all = args.corners * LENGTH;
     if (i >= all) return;
     i32 sector = i / BINS % TURNS, bin = i % BINS, ring = i - sector * BINS - bin;
-    i32 turns = args.forth != 0 ? turn : (TURNS - turn) % TURNS;
+    i32 number = (args.first + turn + TURNS) % TURNS, turns = args.back != 0 ? (TURNS - number) % TURNS : number;
     to[(u64)turn * all + ring + (sector + turns) % TURNS * BINS + (bin + turns) % BINS] = from[i];
 }

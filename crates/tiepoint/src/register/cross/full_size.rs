@@ -21,15 +21,17 @@ const PATCHES: usize = 5;
 const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, judged: false };
 /// The ratio of two sizes up to which the alignment at one leads to that at the other.
 const REACHED: f64 = 2.5;
-/// The ratio up to which a larger size is not worth the work.
+/// A larger size is used only if it is larger by more than this factor.
 const WORTH: f64 = 1.1;
-/// The farthest that the map moves a patch, in pixels: if farther, what it finds there is something else.
+/// The farthest that the alignment at a size may move a corner of the grid, in its pixels. An alignment that moves it
+/// farther has found something else and is dropped.
 const FARTHEST: f64 = 8.0;
 
 /// A map from A to B with places that correspond, all in pixels of the full pictures.
 pub(super) type Tied = (Homography, Vec<Place>);
 
-/// The map at full size; `None` where pictures were searched at their own size, or agree no better at a larger one.
+/// The map at full size; `None` where pictures were searched at about their own size, or where no larger size gives a
+/// map near this one.
 pub(super) fn tied(
     pictures: [Picture<'_>; 2],
     searched: [&Structure; 2],
@@ -42,7 +44,7 @@ pub(super) fn tied(
     let scale = spread(b_from_a, sizes[0]);
     let grid = usize::from(scale < 1.0);
     let shrunk = searched.map(|of| of.full.width as f64 / of.size().width as f64);
-    // The pixels in which pictures were searched, in pixels of the grid at its own size.
+    // The width of a pixel of the search, in pixels of the picture whose grid is used; of both pictures the wider.
     let coarsest =
         if grid == 0 { shrunk[0].max(shrunk[1] / scale) } else { shrunk[1].max(shrunk[0] * scale) };
     let mut found: Option<Tied> = None;
@@ -60,7 +62,7 @@ pub(super) fn tied(
     Ok(found)
 }
 
-/// How many pixels along an axis a map makes of one in the middle of a picture.
+/// The factor by which a map enlarges lengths in the middle of a picture: the root of the factor of areas.
 pub(super) fn spread(map: &Homography, size: Size) -> f64 {
     let middle = [0.5 * size.width as f64, 0.5 * size.height as f64];
     let at = |by: [f64; 2]| map.apply([middle[0] + by[0], middle[1] + by[1]]).unwrap_or_default();
@@ -134,7 +136,7 @@ impl Level {
     }
 }
 
-/// A patch of a picture: what `full_from_patch` maps there. `None` where that is outside of the picture.
+/// The patch whose pixels `full_from_patch` maps to pixels of a picture; `None` where these lie outside of the picture.
 fn seen(
     picture: AnyView<'_>,
     searched: &Structure,

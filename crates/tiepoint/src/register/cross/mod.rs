@@ -7,7 +7,7 @@
 //! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
 //!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
 //!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.
-//!    Larger pictures than are searched are then aligned at full size (`full_size`).
+//!    Pictures that were shrunk for the search are then aligned at full size (`full_size`).
 //! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
 //!    displaced. This is counted over the whole picture, not over the matches that led to the map.
 //!
@@ -25,7 +25,7 @@ mod tests;
 use super::tie::TieOptions;
 use super::{Alternatives, TiePoints};
 use crate::device::{Cpu, Processor};
-use crate::feature::structure::{Intensity, Level, Own, StructureFinder, described};
+use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, described};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::geometry::estimate::{estimate, refine, residuals};
@@ -63,7 +63,7 @@ pub(super) struct StructureTie {
     /// The places in A and B, as keypoints without descriptors.
     pub(super) features: [Features; 2],
     pub(super) tie: TiePoints,
-    /// Whether no other explanation of their agreement needs to be tried.
+    /// Whether structure agrees so well that no simulated views need to be tried.
     pub(super) beyond_doubt: bool,
 }
 
@@ -109,7 +109,7 @@ impl Structure {
         self.intensity.size()
     }
 
-    /// Its corners, in its own pixels: those whose numbers are in [`corner_matches`].
+    /// Its corners, in pixels of the picture itself. The matches of [`corner_matches`] are indices into these corners.
     pub(crate) fn corners(&self, cpu: &Cpu) -> Result<Vec<Keypoint>> {
         let processor = Processor::from(cpu.clone());
         let [levels] = StructureFinder::new(&processor).levels(&[(&self.intensity, 0..1)], 1.0)?;
@@ -157,6 +157,10 @@ pub(super) fn tie(
     }))
 }
 
+/// [`corner_matches`] lie within this many pixels of where the map says, in pixels of the coarser picture at the size at
+/// which it is searched.
+pub(crate) const CORNERS_WITHIN: f64 = REACH[1];
+
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
 pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -> Result<Option<Vec<Match>>> {
     let found = found(pictures, &TieOptions::default(), &StructureFinder::new(processor))?;
@@ -169,8 +173,8 @@ struct Found {
     aligned: Aligned,
     /// The numbers of places that agree on the hypothesis which led to this, and on the best that leads elsewhere.
     places: [usize; 2],
-    /// Their corners, in pixels at the sizes at which they are searched.
-    corners: [Vec<Keypoint>; 2],
+    /// The levels of each, the first at the size at which it is searched.
+    levels: [Vec<Level>; 2],
 }
 
 impl Found {
@@ -185,7 +189,14 @@ impl Found {
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
         let Repetition { correlation, px } = least;
-        Ok(Alternatives { places: self.places, repeats: correlation, repeats_px: px * pixel })
+        let [in_a, in_b] = self.levels.each_ref().map(|levels| search::between_halves(levels, finder));
+        let halves = in_a?.max(in_b?);
+        Ok(Alternatives { places: self.places, halves, repeats: correlation, repeats_px: px * pixel })
+    }
+
+    /// The corners of picture `i`, in pixels at the size at which it is searched.
+    fn corners(&self, i: usize) -> &[Keypoint] {
+        self.levels[i].first().map_or(&[], Level::keypoints)
     }
 
     /// Corners that are each other's most alike by their descriptors, among those within `radius` of where the map
@@ -194,7 +205,7 @@ impl Found {
     fn matches(&self, radius: f64, processor: &Processor) -> Result<Vec<Match>> {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
-            let keypoints = self.corners[i].iter().map(|k| moved(k, &frame.from[i])).collect();
+            let keypoints = self.corners(i).iter().map(|k| moved(k, &frame.from[i])).collect();
             described(keypoints, &*frame.whole.lanes[i].on_host(cpu)?, cpu)
         })?;
         let Some(back) = frame.from[0].inverse() else { return Ok(vec![]) };
@@ -228,7 +239,7 @@ fn found(
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, finder)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
         let hypotheses = search::hypotheses(&mut voted, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
@@ -248,8 +259,7 @@ fn found(
         }
     }
     let Some((aligned, frame)) = best else { return Ok(None) };
-    let corners = found.map(|levels| levels.first().map_or(vec![], |level| level.keypoints().to_vec()));
-    Ok(Some(Found { frame, aligned, places, corners }))
+    Ok(Some(Found { frame, aligned, places, levels: found }))
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
@@ -278,6 +288,39 @@ fn best_of(
     Ok(best)
 }
 
+/// How much larger one of two pictures is than the other at the sizes at which they are searched, and the range of scales
+/// to search for it, if that is beyond `range`.
+fn beyond(range: f64, sizes: [Size; 2]) -> Option<(f64, usize)> {
+    let [a, b] = sizes.map(|size| searched(size).area().max(1) as f64);
+    let ratio = (a / b).max(b / a).sqrt();
+    (ratio > range).then(|| (ratio, ((1.25 * ratio).ceil() as usize).next_power_of_two()))
+}
+
+/// The error of two pictures that nothing ties, with the range of scales to try if their sizes suggest it.
+pub(super) fn advised_on_scale(mut error: Error, sizes: [Size; 2], range: f64) -> Error {
+    if let (Error::NoModel { advice, .. }, Some((ratio, wider))) = (&mut error, beyond(range, sizes)) {
+        *advice = format!(
+            "{advice}. One picture is {ratio:.0} times as large as the other: if both show the same area, `--scale-range {wider}`"
+        );
+    }
+    error
+}
+
+/// The error of two pictures whose structure does not tie them, with what to try.
+pub(super) fn advised(mut error: Error, kind: ModelKind, sizes: [Size; 2], range: f64) -> Error {
+    if let Error::NoModel { advice, .. } = &mut error
+        && !kind.is_epipolar()
+    {
+        let wider = beyond(range, sizes).map_or(2 * range.ceil() as usize, |(_, wider)| wider);
+        *advice = format!(
+            "Do both pictures show the same thing? Try `--scale-range {wider}` for scales that differ by more than {range} times, \
+             masks (`--mask`, `--mask-b`) for frames and captions; a scene with depth has no map from one picture to the other \
+             (`match --model fundamental`, `rectify`)"
+        );
+    }
+    error
+}
+
 /// The size at which a picture is searched.
 fn searched(size: Size) -> Size {
     let shrink = (size.area() as f64 / MOST_PIXELS).sqrt().max(1.0);
@@ -301,8 +344,8 @@ fn by_corners(
 ) -> Result<([Features; 2], TiePoints)> {
     let matches = found.matches(REACH[0], processor)?;
     let features = [
-        places(pictures[0].in_full_pixels(&found.corners[0])?, pictures[0].full),
-        places(pictures[1].in_full_pixels(&found.corners[1])?, pictures[1].full),
+        places(pictures[0].in_full_pixels(found.corners(0))?, pictures[0].full),
+        places(pictures[1].in_full_pixels(found.corners(1))?, pictures[1].full),
     ];
     let [a, b] = features.each_ref().map(|features| features.keypoints.as_slice());
     let tie = match model {

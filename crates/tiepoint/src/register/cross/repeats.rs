@@ -12,13 +12,13 @@ use crate::image::Image;
 use crate::numeric::length;
 use fearless_simd::Simd;
 
-/// Pixels of the picture in one of these.
+/// Pixels of the picture, along an axis, in one pixel at a quarter of its size.
 const PIXEL: f64 = 4.0;
-/// The shortest displacement, in these pixels: nearer by, what is wide resembles itself.
+/// The shortest displacement, in pixels at a quarter of the size: a wide edge displaced by less resembles itself.
 const NEAREST: f64 = 6.0;
 /// The pixels that are compared.
 const SAMPLE: usize = 600;
-/// Of the pixels with structure one in this many, those with the most, are sampled from.
+/// Only the pixels with the most structure are sampled: one in this many of those that have any.
 const STRONGEST: usize = 4;
 
 /// The displacement at which a picture resembles itself most.
@@ -100,7 +100,8 @@ struct Channels {
 }
 
 impl Channels {
-    /// With themselves displaced by `by`; `None` where less than half of the sample has a counterpart.
+    /// Their correlation with themselves displaced by `by`; `None` where less than half of the sample has a
+    /// counterpart.
     #[inline(always)]
     fn correlation<S: Simd>(&self, _: S, by: [i32; 2]) -> Option<f32> {
         let (mut products, mut squares, mut counted) = ([0.0_f32; LANES], [0.0_f32; 2], 0);

@@ -23,6 +23,7 @@ use crate::matching::{GpuMatcher, GpuNearest, MatchOptions, Nearest, match_featu
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
@@ -73,8 +74,8 @@ const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 const RATIO_APART: f64 = 0.533;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
-/// How far apart maps take a place, in pixels, and the ratio of their turns and scales as complex numbers from 1, before
-/// they count as different.
+/// Two maps count as different if they take a place to places that are farther apart than this, in pixels, or if the
+/// ratio of their turns and scales, as complex numbers, is farther from 1 than [`SAME_TURN`].
 const SAME_PLACE: f64 = 20.0;
 const SAME_TURN: f64 = 0.4;
 /// Side of the cells in which covered places are counted.
@@ -88,7 +89,7 @@ type Ends = [[f64; 2]; 2];
 pub(super) struct Voted {
     /// The places in A and B.
     ends: Vec<Ends>,
-    /// The number of the turn, and by how many levels B is finer.
+    /// The number of the turn, and the number of the level of A less that of B: by how many levels A is finer.
     at: [i32; 2],
     turn: [f64; 2],
     score: f64,
@@ -115,31 +116,37 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The votes at all turns. Each level of A is matched with B at its own size, and each level of B with A at its own
+/// The votes at these numbers of turns. Each level of A is matched with B at its own size, and each level of B with A at its own
 /// size, unless both levels of the combination are among the first `seen`, which have been matched before.
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
+    turns: Range<i32>,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Voted>> {
     let processor = finder.processor;
     let options = MatchOptions::default().with_ratio(None).with_same_sign(false);
     let Size { width, height } = b[0].image();
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
-    let turns = (0..a.len()).flat_map(|i| (0..TURNS).map(move |turn| (i, turn)));
     let others = |i: usize| if i == 0 { b.len() } else { 1 };
-    let combinations = turns.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
+    let turned_levels = (0..a.len()).flat_map(|i| turns.clone().map(move |turn| (i, turn)));
+    let combinations = turned_levels.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
     let matched = processor.gpu_or_cpu(
         "matching of structure",
-        |gpu| matched_on(gpu, [a, b], &combinations, finder),
+        |gpu| matched_on(gpu, [a, b], &combinations, &turns, finder),
         |cpu| {
             let on_cpu = cpu.clone().into();
             let [a, b] = [a, b].map(|levels| levels.iter().map(Level::on_host).collect::<Result<Vec<_>>>());
             let (a, b) = (a?, b?);
             cpu.try_map(combinations.len(), |n| {
                 let (i, turn, k) = combinations[n];
-                let matches = match_features(&turned(&a[i], turn), &b[k], &options, &on_cpu)?;
+                let matches = match_features(
+                    &turned(&a[i], turn.rem_euclid(TURNS as i32) as usize),
+                    &b[k],
+                    &options,
+                    &on_cpu,
+                )?;
                 Ok(matches.iter().map(|m| [m.a, m.b]).collect())
             })
         },
@@ -152,24 +159,25 @@ pub(super) fn votes(
             let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
             [at(&level.keypoints()[*p as usize]), at(&other.keypoints()[*q as usize])]
         });
-        Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
+        Ok(vote(ends.collect(), [turn, i as i32 - k as i32], level.scale / other.scale, cell))
     })
 }
 
 /// The corners of A and of B that match, for each combination of a level of A, a turn and a level of B, found by a GPU.
-/// Two searches find those of all turns of two levels: corners of A, turned, are searched for in B, and corners of B,
-/// turned back, in A, which are the same distances.
+/// Two searches find those of all turns of two levels: one finds the nearest corners in B of those of A, turned, the
+/// other the nearest corners in A of those of B, turned back. The distances of both are the same.
 fn matched_on(
     gpu: &Gpu,
     levels: [&[Level]; 2],
-    combinations: &[(usize, usize, usize)],
+    combinations: &[(usize, i32, usize)],
+    turns: &Range<i32>,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Vec<[u32; 2]>>> {
     let (stages, matcher, mut commands) = (finder.on(gpu)?, GpuMatcher::new(gpu), Commands::new());
     let mut side = |side: usize| -> Result<Vec<[GpuFeatures; 2]>> {
         let both = |level: &Level| {
             let upright = level.on(gpu)?;
-            let turned = stages.turned(&mut commands, &upright, side == 0)?;
+            let turned = stages.turned(&mut commands, &upright, turns, side == 1)?;
             Ok([upright, turned])
         };
         levels[side].iter().map(both).collect()
@@ -186,12 +194,13 @@ fn matched_on(
     gpu.run(&commands)?;
     let counts = |[i, k]: [usize; 2]| [levels[0][i].keypoints().len(), levels[1][k].keypoints().len()];
     let nearest = pairs.iter().zip(&searches).map(|(&pair, searches)| {
-        let [n, m] = counts(pair).map(|n| n * TURNS);
+        let [n, m] = counts(pair).map(|n| n * turns.len());
         Ok([searches[0].forth(n)?, searches[1].forth(m)?])
     });
     let nearest: Vec<[Vec<Option<Nearest>>; 2]> = nearest.collect::<Result<_>>()?;
     let found = combinations.iter().map(|&(i, turn, k)| {
         let (of, [n, m]) = (pairs.partition_point(|pair| *pair < [i, k]), counts([i, k]));
+        let turn = (turn - turns.start) as usize;
         let [forth, back] = [&nearest[of][0][turn * n..][..n], &nearest[of][1][turn * m..][..m]];
         let mutual = |(a, there): (usize, &Option<Nearest>)| {
             let b = there.as_ref()?.index;
@@ -200,6 +209,31 @@ fn matched_on(
         forth.iter().enumerate().filter_map(mutual).collect()
     });
     Ok(found.collect())
+}
+
+/// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
+/// the right, or the upper with the lower. `levels` are those of the picture.
+pub(super) fn between_halves(levels: &[Level], finder: &StructureFinder<'_>) -> Result<usize> {
+    let _stage = finder.processor.cpu.stage("halves");
+    let mut most = 0;
+    for axis in 0..2 {
+        let half = |second: bool| -> Result<Vec<Level>> {
+            let of_level = |level: &Level| {
+                let Size { width, height } = level.image();
+                let middle = 0.5 * [width, height][axis] as f32;
+                let is_there = |k: &Keypoint| ([k.x, k.y][axis] >= middle) == second;
+                let corners = level.keypoints();
+                let which: Vec<usize> = (0..corners.len()).filter(|i| is_there(&corners[*i])).collect();
+                level.subset(&which)
+            };
+            levels.iter().take(2).map(of_level).collect()
+        };
+        let (one, other) = (half(false)?, half(true)?);
+        let mut voted = votes([&one, &other], [0, 0], 0..1, finder)?;
+        let found = hypotheses(&mut voted, &finder.processor.cpu)?;
+        most = most.max(found.first().map_or(0, |best| best.cells));
+    }
+    Ok(most)
 }
 
 /// The best hypotheses, by the number of places they cover, without near duplicates.

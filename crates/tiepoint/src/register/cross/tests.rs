@@ -3,7 +3,7 @@ use crate::assess::{PairEvidence, Verdict};
 use crate::device::{SimdLevel, tests::every_cpu};
 use crate::error::ErrorKind;
 use crate::evaluate::corner_error;
-use crate::numeric::Random;
+use crate::numeric::{Random, median};
 use crate::options::Named;
 use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
 
@@ -43,8 +43,9 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
             assert_eq!(model.kind(), kind);
             assert!(2 * found.tie.inliers.len() > found.tie.matches.len(), "{sensor}");
             assert_eq!(found.features.each_ref().map(Features::len), [found.tie.matches.len(); 2]);
-            let Alternatives { places, repeats, .. } = found.tie.alternatives.unwrap();
+            let Alternatives { places, halves, repeats, .. } = found.tie.alternatives.unwrap();
             assert!(places[0] > 2 * places[1] && repeats < 0.5, "{sensor}: {places:?}, {repeats}");
+            assert!(places[0] > 3 * halves, "{sensor}: {places:?}, {halves}");
             assert_eq!(verdict(&found), Verdict::Good, "{sensor}");
         }
         assert!(
@@ -78,6 +79,77 @@ fn a_map_of_what_repeats_itself_is_called_poor() {
     let periods = (repeats_px / 16.0 - (repeats_px / 16.0).round()).abs();
     assert!(repeats > 0.9 && repeats_px >= 48.0 && periods < 0.1, "{repeats} at {repeats_px} px");
     assert_eq!(verdict(&found), Verdict::Poor);
+}
+
+/// Both halves of a picture show one thing, at two scales: another picture of it may show either.
+#[test]
+fn a_picture_whose_halves_show_one_thing_is_not_good() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let upright = viewpoint(Size::new(200, 256), 0.0, 0.95, [0.0; 2], [4.0, -3.0]).unwrap();
+    let options = SceneOptions::default()
+        .with_size(Size::new(200, 256))
+        .with_moving_from_reference(upright)
+        .with_seed(5);
+    let again = Scene::<u8>::render(&options, &cpu).unwrap();
+    let both = Image::from_fn(Size::new(400, 256), |x, y| match x {
+        0..200 => again.reference.row(y)[x],
+        _ => again.moving.row(y)[x - 200],
+    });
+    let found =
+        tied(&both, &Sensor::Inverted.shows(&again.reference, 9), ModelKind::Homography, &cpu).unwrap();
+    let Alternatives { places, halves, .. } = found.tie.alternatives.unwrap();
+    assert!(10 * halves > 6 * places[0], "{places:?}, {halves}");
+    assert_ne!(verdict(&found), Verdict::Good);
+}
+
+/// A picture seen from one side: an affine map fits no better than a similarity.
+#[test]
+fn pure_perspective_is_found() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let [w, h] = [SIZE.width as f64 / 2.0, SIZE.height as f64 / 2.0];
+    let shift = |x, y| Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap();
+    let keystone = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.03 / w, 0.0, 1.0]]).unwrap();
+    let truth = shift(w, h).compose(&keystone.compose(&shift(-w, -h)));
+    let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(truth).with_seed(5);
+    let scene = Scene::<u8>::render(&options, &cpu).unwrap();
+    let seen = Sensor::Inverted.shows(&scene.moving, 9);
+    let found = tied(&scene.reference, &seen, ModelKind::Homography, &cpu).unwrap();
+    let error = corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), &truth, SIZE);
+    assert!(error < 0.5, "the corners are off by {error} px");
+}
+
+/// The precision of places is told in pixels of B, whichever picture is finer.
+#[test]
+fn deviations_are_in_pixels_of_b() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let scene = sized(5, 1.7, SIZE);
+    let seen = Sensor::Inverted.shows(&scene.moving, 9);
+    let deviation = |a: &Image<u8>, b: &Image<u8>| {
+        let found = tied(a, b, ModelKind::Similarity, &cpu).unwrap();
+        median(found.features[1].keypoints.iter().map(|k| f64::from(k.scale))).unwrap()
+    };
+    let ratio = deviation(&scene.reference, &seen) / deviation(&seen, &scene.reference);
+    assert!((1.3..2.2).contains(&ratio), "1.7 pixels of B are one of A: {ratio}");
+}
+
+/// Two sizes of which one is beyond the range of scales.
+#[test]
+fn a_refusal_names_the_range_of_scales() {
+    let (small, large) = (Size::new(160, 120), Size::new(4000, 3000));
+    let refused = || Error::NoModel {
+        error: Box::new(Error::Degenerate { model: "homography", reason: "" }),
+        compared: String::new(),
+        advice: "Look".into(),
+    };
+    let kind = ModelKind::Homography;
+    for (error, expected) in [
+        (advised(refused(), kind, [small, large], 2.0), "Try `--scale-range 16`"),
+        (advised(refused(), kind, [large, large], 2.0), "Try `--scale-range 4`"),
+        (advised_on_scale(refused(), [large, small], 2.0), "7 times as large as the other"),
+    ] {
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+    }
+    assert!(!advised_on_scale(refused(), [large, large], 2.0).to_string().contains("scale-range"));
 }
 
 #[test]

@@ -11,8 +11,8 @@
 //!
 //! Sources: K. Zhang, J. Lu, G. Lafruit, *Cross-based local stereo matching using orthogonal integral images*, TCSVT 19,
 //! 2009 (votes for disparities); Z. Ma et al., *Constant time weighted median filtering for stereo matching and beyond*,
-//! ICCV 2013 (weights by likeness of colour). New here are the two sides and the test for slanted surfaces. What it gains
-//! is in `docs/notebook/stereo.md`.
+//! ICCV 2013 (weights by likeness of colour). New here are the two sides and the test for slanted surfaces.
+//! `docs/notebook/stereo.md` has the errors with and without this vote.
 //!
 //! **Numbers.** Weights and votes are whole numbers, in f32 without rounding; disparities are only compared and selected.
 
@@ -32,8 +32,8 @@ const COLUMNS: usize = 2 * REACH[0] + 1;
 const ROWS: usize = 2 * REACH[1] + 1;
 /// Disparities that differ by more than this are of two surfaces.
 const JUMP: f32 = 2.0;
-/// By this a weight is multiplied before the squared distance, which is less, is subtracted: the order in which a
-/// disparity is chosen.
+/// The rank of a pixel, by which its disparity is chosen, is its weight times this less its squared distance from the
+/// middle pixel. The squared distance is always smaller than this, so weight decides first and distance second.
 const NEARNESS: usize = 32;
 /// The colour of pixels without a vote.
 const FAR: f32 = 1e6;

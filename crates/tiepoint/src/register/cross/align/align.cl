@@ -53,7 +53,8 @@ KERNEL(lay) {
     }
 }
 
-// LANES lanes sum a block, each one value of its pixels; then each makes one of the sums.
+// LANES lanes sum a block: each sums the terms of one of the LANES values of a pixel. Then each of the first SUMS lanes
+// computes one of the sums of the block.
 KERNEL(sum_blocks) {
     LOCAL f32 parts[BLOCKS_A_GROUP * TERMS * LANES];
     const Plane plane = args.plane;

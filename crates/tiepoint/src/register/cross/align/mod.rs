@@ -10,14 +10,16 @@
 //!
 //! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e,
 //! and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
-//! Malis 2004). That is repeated for σ = 4, 3 and 2 pixels, at each until the map keeps still. Neighbouring windows share
-//! most of their pixels, so of larger pictures those at every other block along each axis are taken; at the end those at
-//! every block, which are the places that correspond.
+//! Malis 2004). This is repeated for σ = 4, 3 and 2 pixels, for each σ until the map keeps still or a number of fits is
+//! reached. Neighbouring windows share most of their pixels, so for larger pictures a map is fitted to the windows at
+//! every other block along each axis. At the end the windows at every block are the places that correspond.
 //!
-//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); windows and maps are the CPU's.
+//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps from the
+//! sums.
 
 pub(crate) mod gpu;
 
+use super::full_size::spread;
 use super::judge::{self, Agreement, Cell};
 use super::search::Hypothesis;
 use crate::Result;
@@ -61,7 +63,8 @@ pub(super) struct Passes {
     pub(super) at: [(f64, usize); 3],
     /// In this many passes at the end, a more general map than a similarity may be fitted.
     pub(super) evident: usize,
-    /// Whether an alignment ends with a judgement (`judge`), and after the first σ if the pictures can hardly show one scene.
+    /// Whether cells are judged (`judge`): at the end, and after the first σ, where the alignment is given up if the
+    /// pictures can hardly show one scene.
     pub(super) judged: bool,
 }
 
@@ -142,7 +145,7 @@ impl Frame {
             return Ok(None);
         };
         let b_from_a = b_from.compose(&settled.map.compose(&self.from[0]));
-        let places = settled.places([&a_from, &b_from], 1.0);
+        let places = settled.places([&a_from, &b_from], spread(&b_from, size));
         Ok(settled.agreement.map(|agreement| Aligned { b_from_a, places, agreement }))
     }
 }
@@ -360,8 +363,9 @@ fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
 }
 
 /// As [`fitted`], for the kind of map from `led` up to `kind` that the Bayesian information criterion chooses; `led`
-/// becomes that kind. Each kind has two parameters more than the one before, and each of these must lower the sum of
-/// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window.
+/// becomes that kind. Each kind has two parameters more than the one before, and each parameter must lower the sum of
+/// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window. A
+/// homography may be evident where an affine map fits no better than a similarity, as of a picture seen from one side.
 fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
@@ -374,14 +378,14 @@ fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: 
         ModelKind::Affine => 1,
         _ => 0,
     };
-    let mut now = fitted(*led, windows)?;
+    let (mut now, mut parameters) = (fitted(*led, windows)?, 0.0);
     for &next in more.iter().skip(passed) {
-        let Some(then) = fitted(next, windows) else { break };
+        parameters += 2.0;
+        let Some(then) = fitted(next, windows) else { continue };
         let costs = [&now, &then].map(|of| cost(&of.b_from_a, windows, then.variance));
-        if (costs[0] - costs[1]) / overlap <= 2.0 * crate::numeric::ln(independent) {
-            break;
+        if (costs[0] - costs[1]) / overlap > parameters * crate::numeric::ln(independent) {
+            (*led, now, parameters) = (next, then, 0.0);
         }
-        (*led, now) = (next, then);
     }
     Some(now)
 }

@@ -7,7 +7,7 @@ use crate::image::Size;
 use crate::image::gpu::{GpuImage, Plane};
 use tiepoint_gpu::{KernelSource, Program};
 
-/// The displacements and none.
+/// The places at which a cell is compared: its own, and one for each displacement.
 const PLACES: usize = 1 + AROUND.len();
 /// The rows of lanes of a group.
 const ROWS: u32 = 19;
@@ -21,7 +21,7 @@ tiepoint_gpu::kernel! {
         read a (plane: Plane): f32 [plane.numbers(1)],
         read b: f32 [plane.numbers(1)],
     } {
-        /// Every so many of the displacements are compared.
+        /// n, to compare at every nth of the displacements.
         every: i32,
     }
 }

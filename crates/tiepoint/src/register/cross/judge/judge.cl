@@ -39,7 +39,7 @@ KERNEL(compare) {
         if (lane == 0) counts[place] = counted;
     }
     BARRIER();
-    // From here on a lane takes a place.
+    // From here on each lane computes the result of a place.
     for (i32 place = LANE_Y * LANES + lane; place < PLACES; place += ROWS * LANES) {
         const LOCAL_POINTER f32 *own = sums + place * 5 * LANES;
         f32 counted = counts[place], product = 0.0f, first = 0.0f, second = 0.0f, of_a = 0.0f, of_b = 0.0f;
