@@ -175,10 +175,6 @@ struct Values {
 }
 
 impl Values {
-    fn len(&self) -> usize {
-        self.floats.as_ref().map_or(self.bytes.len(), Vec::len)
-    }
-
     fn push_byte(&mut self, byte: u8) {
         match &mut self.floats {
             Some(floats) => floats.push(f32::from(byte)),
@@ -188,14 +184,6 @@ impl Values {
 
     fn push_float(&mut self, float: f32) {
         self.floats().push(float);
-    }
-
-    fn append(&mut self, more: Self) {
-        match (&mut self.floats, more.floats) {
-            (_, Some(more)) => self.floats().extend(more),
-            (Some(floats), None) => floats.extend(more.bytes.into_iter().map(f32::from)),
-            (None, None) => self.bytes.extend(more.bytes),
-        }
     }
 
     fn floats(&mut self) -> &mut Vec<f32> {
