@@ -165,33 +165,3 @@ fn quantised(features: &Features) -> std::result::Result<Vec<u8>, String> {
         Descriptors::F32(v) => Ok(v.iter().map(|v| (512.0 * v).round_ties_even() as u8).collect()),
     }
 }
-
-/// Descriptor values while they are read: bytes, or floats from the first value that is not a whole number from 0 to
-/// 255.
-#[derive(Debug, Default)]
-struct Values {
-    bytes: Vec<u8>,
-    floats: Option<Vec<f32>>,
-}
-
-impl Values {
-    fn push_byte(&mut self, byte: u8) {
-        match &mut self.floats {
-            Some(floats) => floats.push(f32::from(byte)),
-            None => self.bytes.push(byte),
-        }
-    }
-
-    fn push_float(&mut self, float: f32) {
-        self.floats().push(float);
-    }
-
-    fn floats(&mut self) -> &mut Vec<f32> {
-        let bytes = &mut self.bytes;
-        self.floats.get_or_insert_with(|| std::mem::take(bytes).into_iter().map(f32::from).collect())
-    }
-
-    fn finish(self) -> Descriptors {
-        self.floats.map_or(Descriptors::U8(self.bytes), Descriptors::F32)
-    }
-}
