@@ -163,7 +163,6 @@ fn gather_rows<T: Copy + Default + Send + Sync>(
 mod tests {
     use super::*;
     use crate::feature::order::gpu::tests::keypoints;
-    use crate::feature::select::Selection;
 
     #[test]
     fn features_that_do_not_fit_together_are_refused() {
@@ -178,9 +177,6 @@ mod tests {
         for wrong in [fitting(19, 4), fitting(21, 4), fitting(0, 4), fitting(5, usize::MAX), fitting(1, 0)] {
             assert!(matches!(wrong.check(), Err(Error::Mismatch(_))), "{}", wrong.dimension);
             assert!(wrong.subset(&[0, 4]).is_err(), "a part of them");
-            for rule in Selection::every(3) {
-                assert!(rule.apply(&wrong, &Cpu::sequential()).is_err(), "{rule:?}");
-            }
         }
     }
 }

@@ -14,10 +14,10 @@
 
 use super::order::Rank;
 use super::{Features, Keypoint};
+use crate::Error;
 use crate::device::Cpu;
 use crate::image::Size;
 use crate::options::{named, options};
-use crate::{Error, Result};
 
 named! {
     /// Which features come first.
@@ -143,7 +143,7 @@ impl Selection {
         u32::try_from(self.early_limit()).unwrap_or(u32::MAX)
     }
 
-    /// Whether the host still has to [`apply`](Self::apply) the rule to the first [`early_limit`](Self::early_limit)
+    /// Whether the host still has to apply the rule ([`of`](Self::of)) to the first [`early_limit`](Self::early_limit)
     /// features.
     pub(crate) fn is_finished_by_host(self) -> bool {
         matches!(self.take(), Take::Spread(_))
@@ -154,16 +154,7 @@ impl Selection {
         if self.early_limit() == usize::MAX { Self::ALL } else { self }
     }
 
-    /// The selected ones of `found`, in their order of rank.
-    ///
-    /// # Errors
-    /// As [`Features::check`].
-    pub fn apply(self, found: &Features, cpu: &Cpu) -> Result<Features> {
-        found.check()?;
-        Ok(self.of(found, cpu))
-    }
-
-    /// The selected ones of features that come from a detector.
+    /// The selected ones of features that come from a detector, in their order of rank.
     pub(crate) fn of(self, found: &Features, cpu: &Cpu) -> Features {
         let rank = self.rank();
         let mut ranked: Vec<(Keypoint, usize)> = found.keypoints.iter().copied().zip(0..).collect();

@@ -128,17 +128,6 @@ impl SimulatedView {
         let scale = (f64::from(k.scale) * area.sqrt()) as f32;
         Some(Keypoint { x: x as f32, y: y as f32, scale, angle: within_a_turn(angle), ..*k })
     }
-
-    /// The ellipse that a keypoint of this view covers in its picture: the matrix that takes the unit circle to it.
-    /// Its determinant is the square of the keypoint's scale.
-    ///
-    /// # Errors
-    /// As [`Finder::detect_simulated`] for a picture of this size.
-    pub fn shape(self, keypoint: &Keypoint, picture: Size) -> Result<[[f64; 2]; 2]> {
-        let [map, _] = self.maps(picture)?;
-        let in_view = f64::from(keypoint.scale) / self.tilt.sqrt();
-        Ok([0, 1].map(|i| [0, 1].map(|j| map.matrix()[i][j] * in_view)))
-    }
 }
 
 fn warped(picture: &Image<f32>, input_from_output: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
@@ -289,8 +278,6 @@ mod tests {
             assert!((f64::from(back.x) - 80.0).abs() < 1e-3 && (f64::from(back.y) - 60.0).abs() < 1e-3);
             assert!((f64::from(back.angle) - angle).abs() < 1e-4, "{view:?}: {} {angle}", back.angle);
             assert!((f64::from(back.scale) - 2.0 * view.tilt.sqrt()).abs() < 1e-4, "{view:?}");
-            let [[a, b], [c, d]] = view.shape(&back, size).unwrap();
-            assert!((a * d - b * c - f64::from(back.scale).powi(2)).abs() < 1e-3, "{view:?}");
             let [x, y] = map.inverse().unwrap().apply([3.0, 60.0]).map(|v| v as f32);
             let edge = Keypoint { x, y, ..k };
             assert_eq!(view.put_back(&edge, size, &map), None, "its window leaves the picture");

@@ -120,15 +120,6 @@ impl Model {
         }
     }
 
-    /// The epipolar geometry between pixels; `None` for maps.
-    pub fn fundamental(&self) -> Option<Fundamental> {
-        match self {
-            Self::Fundamental(m) => Some(*m),
-            Self::Essential(m) => Some(m.fundamental()),
-            _ => None,
-        }
-    }
-
     /// The matrix between pixels; for an essential matrix that of its fundamental matrix.
     pub(crate) fn between_pixels(&self) -> [[f64; 3]; 3] {
         match self {

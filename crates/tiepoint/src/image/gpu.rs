@@ -141,11 +141,6 @@ impl<T: Element> GpuImage<T> {
         Ok(packed)
     }
 
-    /// Whether rows lie as [`new`](Self::new) lays them out, so that kernels may read several numbers at a time.
-    pub fn is_aligned(&self) -> bool {
-        self.aligned
-    }
-
     /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with
     /// it.
     pub(crate) fn copy_rows(

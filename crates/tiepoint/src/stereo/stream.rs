@@ -125,11 +125,6 @@ impl StereoStream {
         Self { copying: Some(cpu.clone()), ..self }
     }
 
-    /// The options.
-    pub fn options(&self) -> &StereoOptions {
-        self.stereo.options()
-    }
-
     /// The number of pairs that a GPU has at a time. If the stream already has that many, [`push`](Self::push) waits
     /// for the oldest result and reads it back; it need not wait if that was [taken](Self::pop_pending) before.
     pub fn in_flight(&self) -> usize {

@@ -109,11 +109,6 @@ impl AerialBlock {
         &self.cameras
     }
 
-    /// The options.
-    pub fn options(&self) -> &AerialOptions {
-        &self.options
-    }
-
     /// The height of the terrain.
     pub fn terrain(&self, x: f64, y: f64) -> f64 {
         let spacing = SPACING * self.options.height;

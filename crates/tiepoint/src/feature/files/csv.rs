@@ -1,7 +1,6 @@
 //! CSV: a header, then one line for each feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats
 //! always have a point or an exponent.
 
-use super::Values;
 use super::text::{finite, lines, number, write_bytes};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
@@ -32,17 +31,29 @@ pub(super) fn read(text: &str) -> Result<Features, String> {
     let mut lines = lines(text);
     let (_, header) = lines.next().ok_or("the file is empty; expected a header")?;
     let dimension = dimension(header)?;
-    let (mut keypoints, mut values) = (Vec::new(), Values::default());
+    let (mut keypoints, mut values, mut are_bytes) = (Vec::new(), Vec::new(), true);
     for (number, line) in lines {
         let mut fields = line.split(',').map(str::trim);
         keypoints.push(keypoint(&mut fields, number)?);
-        let found = fields.try_fold(0, |n, field| push(&mut values, field).map(|()| n + 1));
-        let found = found.map_err(|e| format!("line {number}: {e}"))?;
+        let before = values.len();
+        for word in fields {
+            let value = word.parse().ok().filter(|value: &f32| value.is_finite());
+            let value = value.ok_or_else(|| {
+                format!("line {number}: the descriptor value {word:?} is not a finite number")
+            })?;
+            are_bytes &= value <= 255.0 && word.bytes().all(|b| b.is_ascii_digit());
+            values.push(value);
+        }
+        let found = values.len() - before;
         if found != dimension {
             return Err(format!("line {number}: {found} descriptor values, the header has {dimension}"));
         }
     }
-    Ok(Features { keypoints, descriptors: values.finish(), dimension, image: Size::default() })
+    let descriptors = match are_bytes {
+        true => Descriptors::U8(values.into_iter().map(|value| value as u8).collect()),
+        false => Descriptors::F32(values),
+    };
+    Ok(Features { keypoints, descriptors, dimension, image: Size::default() })
 }
 
 /// The number of descriptor columns in the header.
@@ -72,15 +83,4 @@ fn keypoint<'a>(fields: &mut impl Iterator<Item = &'a str>, line: usize) -> Resu
         octave: number(next("octave")?, "octave", line)?,
         layer: number(next("layer")?, "layer", line)?,
     })
-}
-
-/// Appends a word, as a byte if it is a whole number from 0 to 255.
-fn push(values: &mut Values, word: &str) -> Result<(), String> {
-    let digits = word.bytes().all(|b| b.is_ascii_digit());
-    match (word.parse::<u8>(), word.parse::<f32>()) {
-        (Ok(byte), _) if digits => values.push_byte(byte),
-        (_, Ok(v)) if v.is_finite() => values.push_float(v),
-        _ => return Err(format!("the descriptor value {word:?} is not a finite number")),
-    }
-    Ok(())
 }

@@ -74,11 +74,6 @@ impl<P: Pipeline> GpuDetector<P> {
         self
     }
 
-    /// The options.
-    pub fn options(&self) -> &P::Options {
-        &self.core.options
-    }
-
     /// Finds the features of one grey image; none where `mask` is 0.
     ///
     /// # Errors

@@ -106,7 +106,7 @@ pub(crate) mod tests {
         for (k, kernel) in kernels.iter().enumerate() {
             let border = BORDERS[(k + channels) % 4];
             let plan = |gpu: &Gpu| GpuFilter::<I, O>::convolve(gpu, kernel, border, channels);
-            let context = format!("{}, {border:?}", kernel.size());
+            let context = format!("{}, {border:?}", kernel.size);
             testing::twins(channels, plan, |view, cpu| convolve(view, kernel, border, cpu), context);
         }
     }

@@ -74,11 +74,6 @@ impl Kernel {
         let kernel = Self::new(weights, Size::new(row.len(), column.len()))?;
         Ok(Self { factors: Some((column, row)), ..kernel })
     }
-
-    /// Width and height.
-    pub fn size(&self) -> Size {
-        self.size
-    }
 }
 
 /// The column and the row through the greatest weight, if their product is the kernel.

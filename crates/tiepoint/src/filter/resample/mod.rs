@@ -95,48 +95,31 @@ pub fn resample_into<T: Pixel>(
 #[inline(always)]
 fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     match channels {
-        1 => spread_pixels::<T, 1>(upper, lower, out),
-        2 => spread_pixels::<T, 2>(upper, lower, out),
-        3 => spread_pixels::<T, 3>(upper, lower, out),
-        4 => spread_pixels::<T, 4>(upper, lower, out),
-        n => spread_channels(n, upper, lower, out),
+        1 => spread_pixels(1, upper, lower, out),
+        2 => spread_pixels(2, upper, lower, out),
+        3 => spread_pixels(3, upper, lower, out),
+        4 => spread_pixels(4, upper, lower, out),
+        n => spread_pixels(n, upper, lower, out),
     }
 }
 
-/// [`spread`] of pixels of `C` channels. Pixels of a known size leave no bounds to check, so the loop runs in vectors.
+/// [`spread`] of pixels of `n` channels. Where the number is known, there are no bounds to check, and the loop runs in
+/// vectors.
 #[inline(always)]
-fn spread_pixels<T: Pixel, const C: usize>(upper: &[T], lower: &[T], out: &mut [T]) {
-    let ((upper, _), (lower, _)) = (upper.as_chunks::<C>(), lower.as_chunks::<C>());
-    let (pairs, _) = out.as_chunks_mut::<C>().0.as_chunks_mut::<2>();
-    let last = pairs.len() - 1;
-    let columns = upper.iter().zip(lower).zip(upper[1..].iter().zip(&lower[1..]));
-    for (pair, ((a, b), (next_a, next_b))) in pairs.iter_mut().zip(columns) {
-        for c in 0..C {
-            pair[0][c] = T::mean_of_two(a[c], b[c]);
-            pair[1][c] = T::mean_of_four([a[c], b[c]], [next_a[c], next_b[c]]);
+fn spread_pixels<T: Pixel>(n: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    let next = upper[n..].chunks_exact(n).zip(lower[n..].chunks_exact(n));
+    let columns = upper.chunks_exact(n).zip(lower.chunks_exact(n)).zip(next);
+    for (pair, ((a, b), (next_a, next_b))) in out.chunks_exact_mut(2 * n).zip(columns) {
+        let (here, between) = pair.split_at_mut(n);
+        for c in 0..n {
+            here[c] = T::mean_of_two(a[c], b[c]);
+            between[c] = T::mean_of_four([a[c], b[c]], [next_a[c], next_b[c]]);
         }
     }
-    for c in 0..C {
-        let end = T::mean_of_two(upper[last][c], lower[last][c]);
-        (pairs[last][0][c], pairs[last][1][c]) = (end, end);
-    }
-}
-
-/// [`spread`] of pixels of any number of channels.
-#[inline(always)]
-fn spread_channels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
-    let last = upper.len() - channels;
-    for x in (0..last).step_by(channels) {
-        let (a, b) = (&upper[x..x + 2 * channels], &lower[x..x + 2 * channels]);
-        let out = &mut out[2 * x..2 * x + 2 * channels];
-        for c in 0..channels {
-            out[c] = T::mean_of_two(a[c], b[c]);
-            out[c + channels] = T::mean_of_four([a[c], b[c]], [a[c + channels], b[c + channels]]);
-        }
-    }
+    let last = upper.len() - n;
     for (c, (&a, &b)) in upper[last..].iter().zip(&lower[last..]).enumerate() {
         let end = T::mean_of_two(a, b);
-        (out[2 * last + c], out[2 * last + channels + c]) = (end, end);
+        (out[2 * last + c], out[2 * last + n + c]) = (end, end);
     }
 }
 
@@ -153,41 +136,23 @@ fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [
 #[inline(always)]
 fn pairs<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     match channels {
-        1 => pairs_of_pixels::<T, 1>(upper, lower, out),
-        2 => pairs_of_pixels::<T, 2>(upper, lower, out),
-        3 => pairs_of_pixels::<T, 3>(upper, lower, out),
-        4 => pairs_of_pixels::<T, 4>(upper, lower, out),
-        n => pairs_of_channels(n, upper, lower, out),
+        1 => pairs_of_pixels(1, upper, lower, out),
+        2 => pairs_of_pixels(2, upper, lower, out),
+        3 => pairs_of_pixels(3, upper, lower, out),
+        4 => pairs_of_pixels(4, upper, lower, out),
+        n => pairs_of_pixels(n, upper, lower, out),
     }
 }
 
 #[inline(always)]
-fn pairs_of_pixels<T: Pixel, const C: usize>(upper: &[T], lower: &[T], out: &mut [T]) {
-    let ((upper, _), (lower, _)) = (upper.as_chunks::<C>(), lower.as_chunks::<C>());
-    let ((upper, ends_a), (lower, ends_b)) = (upper.as_chunks::<2>(), lower.as_chunks::<2>());
-    let (out, _) = out.as_chunks_mut::<C>();
-    for (out, (a, b)) in out.iter_mut().zip(upper.iter().zip(lower)) {
-        for c in 0..C {
-            out[c] = T::mean_of_four([a[0][c], b[0][c]], [a[1][c], b[1][c]]);
+fn pairs_of_pixels<T: Pixel>(n: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    let columns = upper.chunks_exact(2 * n).zip(lower.chunks_exact(2 * n));
+    for (out, (a, b)) in out.chunks_exact_mut(n).zip(columns) {
+        for c in 0..n {
+            out[c] = T::mean_of_four([a[c], b[c]], [a[n + c], b[n + c]]);
         }
     }
-    for (out, (a, b)) in out[upper.len()..].iter_mut().zip(ends_a.iter().zip(ends_b)) {
-        for c in 0..C {
-            out[c] = T::mean_of_two(a[c], b[c]);
-        }
-    }
-}
-
-#[inline(always)]
-fn pairs_of_channels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
-    let last = out.len() - upper.len() / channels % 2 * channels;
-    for x in (0..last).step_by(channels) {
-        let (a, b) = (&upper[2 * x..2 * x + 2 * channels], &lower[2 * x..2 * x + 2 * channels]);
-        let out = &mut out[x..x + channels];
-        for c in 0..channels {
-            out[c] = T::mean_of_four([a[c], b[c]], [a[c + channels], b[c + channels]]);
-        }
-    }
+    let last = upper.len() / (2 * n) * n;
     let ends = upper[2 * last..].iter().zip(&lower[2 * last..]);
     out[last..].iter_mut().zip(ends).for_each(|(o, (&a, &b))| *o = T::mean_of_two(a, b));
 }

@@ -169,22 +169,6 @@ impl TwoView {
     }
 }
 
-/// The two-view geometries of pairs of images, in their order, each from the matches between them. Too few matches, or
-/// matches that determine no model, give a degenerate configuration, not an error. Matches with coordinates that are not
-/// finite are outliers. For many calls, keep a [`Verifier`].
-///
-/// # Errors
-/// [`Error::Option`] as [`TwoViewOptions::check`], [`Error::Mismatch`] for cameras that
-/// [`Camera::check`](crate::geometry::calibration::Camera::check) refuses, and for a pair with another number of evidence
-/// than of matches.
-pub fn two_view_geometries(
-    pairs: &[ImagePair<'_>],
-    options: &TwoViewOptions,
-    processor: &Processor,
-) -> Result<Vec<TwoView>> {
-    Verifier::new(options, processor)?.geometries(pairs)
-}
-
 /// Fewer pairs are verified on the CPU: each fills only a small part of a GPU.
 const FEWEST_FOR_GPU: usize = 32;
 
@@ -227,10 +211,13 @@ impl Verifier {
         }
     }
 
-    /// The two-view geometries of pairs, in their order: see [`two_view_geometries`].
+    /// The two-view geometries of pairs of images, in their order, each from the matches between them. Too few matches, or
+    /// matches that determine no model, give a degenerate configuration, not an error. Matches with coordinates that are
+    /// not finite are outliers.
     ///
     /// # Errors
-    /// As [`two_view_geometries`].
+    /// [`Error::Mismatch`] for cameras that [`Camera::check`](crate::geometry::calibration::Camera::check) refuses, and for
+    /// a pair with another number of evidence than of matches.
     pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
         pairs.iter().try_for_each(ImagePair::check)?;
         if pairs.len() < FEWEST_FOR_GPU {

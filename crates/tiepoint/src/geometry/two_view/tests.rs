@@ -69,10 +69,18 @@ impl Rig {
     }
 }
 
+fn geometries(
+    pairs: &[ImagePair<'_>],
+    options: &TwoViewOptions,
+    processor: &Processor,
+) -> Result<Vec<TwoView>> {
+    Verifier::new(options, processor)?.geometries(pairs)
+}
+
 /// What is found in one pair of views alike.
 fn try_found(matches: &[Correspondence], view: ImageCamera, options: &TwoViewOptions) -> Result<TwoView> {
     let pair = ImagePair::new(matches, view, view);
-    two_view_geometries(&[pair], options, &Cpu::sequential().into()).map(|mut found| found.remove(0))
+    geometries(&[pair], options, &Cpu::sequential().into()).map(|mut found| found.remove(0))
 }
 
 fn found(matches: &[Correspondence], view: ImageCamera) -> TwoView {
@@ -207,15 +215,11 @@ fn the_answer_depends_neither_on_threads_nor_on_other_pairs() {
     let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
     let pairs: Vec<_> = sets.iter().map(Vec::as_slice).zip(1..).map(pair).collect();
     let options = TwoViewOptions::default();
-    let expected = two_view_geometries(&pairs, &options, &Cpu::sequential().into()).unwrap();
+    let expected = geometries(&pairs, &options, &Cpu::sequential().into()).unwrap();
     for threads in [2, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        assert_eq!(
-            two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap(),
-            expected,
-            "{threads}"
-        );
-        let alone = two_view_geometries(&pairs[2..3], &options, &cpu.into()).unwrap();
+        assert_eq!(geometries(&pairs, &options, &cpu.clone().into()).unwrap(), expected, "{threads}");
+        let alone = geometries(&pairs[2..3], &options, &cpu.into()).unwrap();
         assert_eq!(alone[0], expected[2], "alone");
     }
 }
@@ -235,11 +239,11 @@ fn evidence_finds_what_few_samples_would_not() {
     let pair = ImagePair::new(&matches, view, view);
     let options = TwoViewOptions::default();
     let cpu = Cpu::sequential().into();
-    let with = two_view_geometries(&[pair.with_evidence(&evidence)], &options, &cpu).unwrap();
+    let with = geometries(&[pair.with_evidence(&evidence)], &options, &cpu).unwrap();
     assert_eq!(with[0].configuration, Configuration::Uncalibrated, "40 of 160");
     check_inliers(&with[0], 40, "with evidence");
     let short = pair.with_evidence(&evidence[1..]);
-    let error = two_view_geometries(&[short], &options, &cpu).unwrap_err();
+    let error = geometries(&[short], &options, &cpu).unwrap_err();
     assert!(error.to_string().contains("160 matches have evidence for 159"), "{error}");
 }
 
@@ -310,7 +314,7 @@ fn every_device_finds_what_the_cpu_finds() {
         .collect();
     let options = TwoViewOptions::default().with_max_iterations(1000);
     let cpu = Cpu::sequential();
-    let expected = two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap();
+    let expected = geometries(&pairs, &options, &cpu.clone().into()).unwrap();
     for configuration in [
         Configuration::Degenerate,
         Configuration::Calibrated,
@@ -323,7 +327,7 @@ fn every_device_finds_what_the_cpu_finds() {
     }
     for gpu in crate::device::gpu::all() {
         let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
-        let found = two_view_geometries(&pairs, &options, &processor).unwrap();
+        let found = geometries(&pairs, &options, &processor).unwrap();
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert_eq!(found, expected, "{gpu:?}: pair {i} of {} matches", pairs[i].matches.len());
         }

@@ -169,7 +169,7 @@ impl<T: GpuPixel, M: GpuMap> GpuWarp<T, M> {
         Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
     }
 
-    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
+    /// 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
     ///
     /// # Errors
     /// As [`warp`](Self::warp).

@@ -217,25 +217,7 @@ fn warp_by_into<T: Pixel>(
 }
 
 /// Where [`warp()`] finds input: 255 on output pixels that it interpolates, 0 on those that it fills.
-///
-/// # Errors
-/// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, and
-/// [`Error::Device`] when a GPU fails.
-pub fn coverage(
-    input: Size,
-    input_from_output: &Homography,
-    size: Size,
-    processor: &Processor,
-) -> Result<Image<u8>> {
-    coverage_map(input, input_from_output, size, processor)
-}
-
-fn coverage_map<M: Map + GpuMap>(
-    input: Size,
-    map: &M,
-    size: Size,
-    processor: &Processor,
-) -> Result<Image<u8>> {
+fn coverage<M: Map + GpuMap>(input: Size, map: &M, size: Size, processor: &Processor) -> Result<Image<u8>> {
     check_input(input)?;
     let on_cpu = |cpu: &Cpu| coverage_by(input, map, size, cpu);
     if size.is_empty() {
@@ -257,7 +239,7 @@ pub(crate) fn coverage_pixels<M: Map + GpuMap>(
     processor: &Processor,
 ) -> Result<MadeMask> {
     match input {
-        Pixels::Host(view) => coverage_map(view.size(), map, size, processor).map(MadeMask::Host),
+        Pixels::Host(view) => coverage(view.size(), map, size, processor).map(MadeMask::Host),
         Pixels::Device(image) => {
             check_input(image.size())?;
             coverage_there(image.gpu(), image.size(), map, size).map(MadeMask::Device)

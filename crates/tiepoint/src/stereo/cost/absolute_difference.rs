@@ -16,10 +16,6 @@ const LIMIT: u8 = 24;
 pub(super) struct AbsoluteDifference;
 
 impl CostDefinition for AbsoluteDifference {
-    fn greatest(&self) -> u16 {
-        LIMIT.into()
-    }
-
     fn penalties(&self) -> Penalties {
         Penalties { p1: 10, p2: 39, p2_least: 14, gradient: 4 }
     }

@@ -41,10 +41,6 @@ const LIMIT: u8 = WINDOW.bits();
 pub(super) struct AdCensus;
 
 impl CostDefinition for AdCensus {
-    fn greatest(&self) -> u16 {
-        LIMIT.into()
-    }
-
     fn penalties(&self) -> Penalties {
         Penalties { p1: 14, p2: 39, p2_least: 18, gradient: 4 }
     }

@@ -126,10 +126,6 @@ fn transform<S: Simd, T: Pixel + From<u8> + Add<Output = T>>(
 }
 
 impl CostDefinition for CensusWindow {
-    fn greatest(&self) -> u16 {
-        self.bits().into()
-    }
-
     fn penalties(&self) -> Penalties {
         let (p1, p2, p2_least) = match self {
             Self::Five => (10, 39, 14),

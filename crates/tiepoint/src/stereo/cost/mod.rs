@@ -103,11 +103,6 @@ cost_table! {
 }
 
 impl Cost {
-    /// The greatest cost of a pixel and disparity.
-    pub fn greatest(&self) -> u16 {
-        self.definition().greatest()
-    }
-
     /// Penalties that suit the cost. With them the sums of four paths of costs up to 24 stay below 256.
     pub fn penalties(&self) -> Penalties {
         self.definition().penalties()
@@ -142,8 +137,6 @@ pub(super) struct Learn<'a, 'p> {
 
 /// The properties of a cost that do not depend on a pair: a row of the table.
 pub(super) trait CostDefinition {
-    fn greatest(&self) -> u16;
-
     fn penalties(&self) -> Penalties;
 
     /// Images of 8 bits and any number of channels, made from the pictures, that it compares. `None`: the grey of the

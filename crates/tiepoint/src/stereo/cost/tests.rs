@@ -140,6 +140,5 @@ fn the_table_is_sound() {
         let cost: Cost = choice.name.parse().unwrap();
         assert_eq!((cost, cost.name()), (choice.value, choice.name), "found by its name");
         cost.penalties().check().unwrap();
-        assert!((1..=4000).contains(&cost.greatest()), "{cost}: greatest cost {}", cost.greatest());
     }
 }

@@ -10,7 +10,7 @@ mod panels;
 mod surface;
 
 pub use crate::stereo::View;
-pub use surface::{Outline, Surface};
+use surface::{Outline, Surface};
 
 use super::texture::Sampler;
 use super::{Photometry, Random, Texture, TextureKind};
@@ -148,23 +148,6 @@ impl StereoScene {
             Scenery::Panels => panels::compose(options),
         };
         Ok(Self { options: *options, surfaces })
-    }
-
-    /// A scene with the caller's surfaces. The later of surfaces with equal disparities is seen. Where there is no
-    /// surface, the images are black and the truth is infinite. The options' disparities, surfaces and plain are
-    /// ignored.
-    ///
-    /// # Errors
-    /// As [`StereoSceneOptions::check`] and [`Surface::check`].
-    pub fn with_surfaces(options: &StereoSceneOptions, surfaces: Vec<Surface>) -> Result<Self> {
-        options.check()?;
-        surfaces.iter().try_for_each(Surface::check)?;
-        Ok(Self { options: *options, surfaces })
-    }
-
-    /// The surfaces, the background first.
-    pub fn surfaces(&self) -> &[Surface] {
-        &self.surfaces
     }
 
     /// Both views in grey and their truth.

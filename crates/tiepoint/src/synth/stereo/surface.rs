@@ -6,11 +6,9 @@
 //! q·u² + p·u = x' − c + d(0, v) with q = b/r², p = 1 − s and c the centre's column: in closed form, exact to the
 //! rounding of f64.
 
-use crate::{Error, Result};
-
 /// The shape of a surface's outline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outline {
+pub(super) enum Outline {
     /// Everywhere.
     #[default]
     Endless,
@@ -22,23 +20,23 @@ pub enum Outline {
 
 /// One surface of a stereo scene.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Surface {
+pub(super) struct Surface {
     /// Its outline on the left image. Default: endless.
-    pub outline: Outline,
+    pub(super) outline: Outline,
     /// The centre on the left image, in pixels. Default (0, 0).
-    pub centre: [f64; 2],
+    pub(super) centre: [f64; 2],
     /// Half its width and half its height, in pixels; above 0. Default (1, 1).
-    pub reach: [f64; 2],
+    pub(super) reach: [f64; 2],
     /// The disparity at the centre, in pixels. Default 0.
-    pub disparity: f64,
+    pub(super) disparity: f64,
     /// By how much the disparity grows from a pixel to its right and to its lower neighbour. Default (0, 0).
-    pub slope: [f64; 2],
+    pub(super) slope: [f64; 2],
     /// By how much the disparity is less at the end of either reach than at the centre. Default 0.
-    pub bulge: f64,
+    pub(super) bulge: f64,
     /// Brightness from 0 (black) to 1 (white) where the surface has no texture. Default: it has one.
-    pub plain: Option<f64>,
+    pub(super) plain: Option<f64>,
     /// The shares of its brightness that red, green and blue have, each 0 or more. Default: 1 each, grey.
-    pub tint: [f64; 3],
+    pub(super) tint: [f64; 3],
 }
 
 impl Default for Surface {
@@ -59,36 +57,6 @@ impl Default for Surface {
 const GREY: [f64; 3] = [1.0; 3];
 
 impl Surface {
-    /// Fails unless both cameras see every part of it within its reach from the front.
-    ///
-    /// # Errors
-    /// [`Error::Option`] naming the field.
-    pub fn check(&self) -> Result<()> {
-        let numbers = [self.disparity, self.bulge, self.centre[0], self.centre[1], self.slope[1]];
-        if numbers.iter().any(|v| v.is_nan() || v.abs() > 1e6) {
-            return Err(Error::option("surface", format!("{self:?}"), "numbers of at most a million"));
-        }
-        if !self.reach.iter().all(|r| (1e-3..=1e9).contains(r)) {
-            return Err(Error::option("reach", format!("{:?}", self.reach), "0.001 to 1e9 pixels"));
-        }
-        let steepest = self.slope[0].abs() + 2.0 * self.bulge.abs() / self.reach[0];
-        if steepest.is_nan() || steepest >= 0.95 {
-            let expected = "a disparity that grows by less than 0.95 from column to column, bulge included";
-            return Err(Error::option("slope", steepest, expected));
-        }
-        if self.plain.is_some_and(|v| !(0.0..=1.0).contains(&v)) {
-            return Err(Error::option("plain", format!("{:?}", self.plain), "0 to 1"));
-        }
-        if !self.tint.iter().all(|t| (0.0..=100.0).contains(t)) {
-            return Err(Error::option(
-                "tint",
-                format!("{:?}", self.tint),
-                "0 to 100 for red, green and blue",
-            ));
-        }
-        Ok(())
-    }
-
     /// The grey of its colour at a brightness: Rec. 709 luma.
     pub(super) fn grey(&self, brightness: f64) -> f64 {
         let [r, g, b] = self.tint;
@@ -172,7 +140,6 @@ mod tests {
                 bulge,
                 ..Surface::default()
             };
-            surface.check().unwrap();
             for (x, y) in [(50.0, 40.0), (33.0, 25.0), (80.0, 47.0)] {
                 let d = surface.seen_left(x, y).unwrap();
                 let back = surface.seen_right(x - d, y).unwrap();
@@ -181,21 +148,5 @@ mod tests {
             let outside = surface.seen_left(50.0, 71.0);
             assert_eq!(outside.is_some(), outline == Outline::Endless, "{outline:?} ends at its reach");
         }
-    }
-
-    #[test]
-    fn wrong_surfaces_are_refused() {
-        let wrong = |change: fn(&mut Surface)| {
-            let mut surface = Surface::default();
-            change(&mut surface);
-            surface.check().is_err()
-        };
-        assert!(!wrong(|_| ()), "the default");
-        assert!(wrong(|s| s.slope[0] = 1.0), "seen from behind on the right");
-        assert!(wrong(|s| s.bulge = 0.5), "too round for its reach");
-        assert!(wrong(|s| s.disparity = f64::NAN), "NaN");
-        assert!(wrong(|s| s.reach[1] = 0.0), "nothing");
-        assert!(wrong(|s| s.plain = Some(2.0)), "brighter than white");
-        assert!(wrong(|s| s.tint[1] = f64::NAN), "no colour");
     }
 }

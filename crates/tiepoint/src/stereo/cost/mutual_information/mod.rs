@@ -34,10 +34,6 @@ const GREEN: usize = 1;
 pub(super) struct MutualInformation;
 
 impl CostDefinition for MutualInformation {
-    fn greatest(&self) -> u16 {
-        LIMIT.into()
-    }
-
     fn penalties(&self) -> Penalties {
         Penalties { p1: 12, p2: 39, p2_least: 14, gradient: 4 }
     }
