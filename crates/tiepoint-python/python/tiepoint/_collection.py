@@ -75,9 +75,9 @@ class Status(TypedDict):
     searched: int
     features: int
     unreadable: _Told
-    unfit: _Told
+    unfit: list[str]
     missing_features: list[int]
-    pairs: int
+    pairs: int | None
     tried: int
     left_out: int
     verified: int
