@@ -32,6 +32,13 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
             arguments.reference.display()
         ));
     }
+    if let Some((value, count)) = pair.pictures[0].file().and_then(FileImage::unnamed_no_data) {
+        context.note(&format!(
+            "{}: {count} pixels hold {value}, far from all others, and are mixed with those beside them; if it marks missing data, \
+             name it in the file, for instance by gdal_edit.py -a_nodata {value}",
+            arguments.moving.display()
+        ));
+    }
     let is_shown = arguments.overlay.is_some() || arguments.pair.report.wanted();
     let shown = is_shown.then(|| clock.time(Part::Compute, || laid.shown())).transpose()?;
     clock.time(Part::Write, || laid.write(arguments, &pair, shown.as_ref(), context))?;

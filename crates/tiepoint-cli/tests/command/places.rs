@@ -170,6 +170,21 @@ fn a_finer_picture_is_told_to_be_shrunk_before() {
     assert!(told.contains("f.png is 3.0 times as fine as s.png"), "{told}");
 }
 
+/// A value that the file does not name as one of no data is resampled like others.
+#[test]
+fn a_value_far_from_all_others_is_told() {
+    let folder = Folder::new("unnamed");
+    let picture: Image<u8> = Texture::new(4).image(Size::new(300, 240), &Cpu::sequential());
+    let kelvin = |x: usize, y: usize| 280.0 + 0.1 * f32::from(picture.row(y)[x]);
+    folder.write("whole.pfm", Image::from_fn(picture.size(), kelvin));
+    let holed = |x: usize, y: usize| if (90..140).contains(&x) && y < 60 { -9999.0 } else { kelvin(x, y) };
+    folder.write("holed.pfm", Image::from_fn(picture.size(), holed));
+    let told = folder.notes("register whole.pfm holed.pfm -o o.pfm");
+    assert!(told.contains("holed.pfm: 3000 pixels hold -9999, far from all others"), "{told}");
+    let told = folder.notes("register holed.pfm whole.pfm -o o.pfm");
+    assert!(!told.contains("far from all others"), "{told}");
+}
+
 #[test]
 fn a_blank_picture_is_called_one() {
     let folder = Folder::new("blank");

@@ -151,6 +151,19 @@ impl FileImage {
         self.valid_of(self.shown.clone())
     }
 
+    /// A value that seems to mark pixels without data, and how many hold it, where the file names no such value: one pixel in a
+    /// thousand or more, and farther from all others than twice their range. Of the first colour channel; none of 8 bits.
+    pub fn unnamed_no_data(&self) -> Option<(f32, usize)> {
+        if self.no_data.is_some() || matches!(self.image, AnyImage::U8(_)) {
+            return None;
+        }
+        let Layout { channels, first, .. } = self.layout;
+        by_pixel!(self.image.view(), view => {
+            let rows = (0..view.size().height).flat_map(|y| view.row(y).chunks_exact(channels));
+            no_data::unnamed(rows.map(|pixel| pixel[first].to_f32()))
+        })
+    }
+
     /// As [`valid`](Self::valid), with `shown` in place of its own.
     fn valid_of(&self, shown: Option<Image<u8>>) -> Result<Option<Image<u8>>> {
         let seen = self.channels();

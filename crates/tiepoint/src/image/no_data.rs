@@ -44,6 +44,37 @@ pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64
     image
 }
 
+/// A value that marks pixels without data, as it seems, and how many of these values hold it: one in [`FEW`] or more. It
+/// is farther from all others than [`APART`] times their range.
+pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)> {
+    // The value that is farthest out, how many there are of it, and the next one.
+    let mut ends = [(f64::INFINITY, 0_usize, f64::INFINITY); 2];
+    let mut all = 0;
+    for value in values.filter(|value| value.is_finite()) {
+        all += 1;
+        for (end, sign) in ends.iter_mut().zip([1.0, -1.0]) {
+            let value = sign * f64::from(value);
+            if value < end.0 {
+                *end = (value, 1, end.0);
+            } else if value == end.0 {
+                end.1 += 1;
+            } else {
+                end.2 = end.2.min(value);
+            }
+        }
+    }
+    let [least, greatest] = ends;
+    let mark = |(value, count, next): (f64, usize, f64), opposite: f64| {
+        let range = -opposite - next;
+        (count * FEW >= all && range > 0.0 && next - value > APART * range).then_some((value as f32, count))
+    };
+    mark(least, greatest.0).or_else(|| mark(greatest, least.0).map(|(value, count)| (-value, count)))
+}
+
+/// See [`unnamed`].
+const FEW: usize = 1000;
+const APART: f64 = 2.0;
+
 /// Hides the pixels all of whose channels are `no_data`.
 pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
     for y in 0..image.size().height {
@@ -58,4 +89,24 @@ pub(super) fn to_nan(image: &mut AnyImage, shown: &Image<u8>) {
     let n = image.channels();
     let pixels = image.data_mut().chunks_exact_mut(n).zip(shown.data());
     pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unnamed;
+
+    #[test]
+    fn values_far_from_all_others_seem_to_mark_missing_data() {
+        let values = |mark: f32, count: usize| {
+            (0..5000 - count).map(|i| 280.0 + (i % 97) as f32 * 0.25).chain(vec![mark; count])
+        };
+        for mark in [-9999.0, 0.0, 32767.0, -3.4e38, f32::MAX] {
+            assert_eq!(unnamed(values(mark, 60)), Some((mark, 60)), "{mark}");
+            assert_eq!(unnamed(values(mark, 3)), None, "{mark}: few pixels may be outliers");
+        }
+        assert_eq!(unnamed(values(304.0, 600)), None, "saturated");
+        assert_eq!(unnamed(values(f32::NAN, 600)), None);
+        assert_eq!(unnamed([0.0, 1.0].into_iter().cycle().take(100)), None, "two values");
+        assert_eq!(unnamed(std::iter::empty()), None);
+    }
 }

@@ -62,9 +62,12 @@ impl Survey {
     }
 
     /// The disparities to search: the least, and how many. They begin at `least` if it is given, otherwise at 0 unless
-    /// that doubles the work.
+    /// that doubles the work. The range of fewer than [`ENOUGH`] tie points is extended by its length at both ends.
     pub fn search(&self, least: Option<i32>) -> Option<(i32, usize)> {
-        self.disparities.map(|range| to_search(range, least))
+        self.disparities.map(|[low, high]| {
+            let unsure = if self.ties < ENOUGH { high - low } else { 0.0 };
+            to_search([low - unsure, high + unsure], least)
+        })
     }
 }
 
@@ -184,6 +187,25 @@ mod tests {
             let from = y as f64 + down + slope * (x as f64 - 250.0);
             image.row(from.clamp(0.0, height - 1.0).round() as usize)[x]
         })
+    }
+
+    /// A few tie points tell little of the range.
+    #[test]
+    fn few_tie_points_extend_the_range() {
+        let of = |ties: usize, disparities: [f64; 2]| {
+            let survey = Survey {
+                features: [900; 2],
+                matches: 2 * ties,
+                ties,
+                rows_px: Some(0.1),
+                tolerance_px: 0.5,
+                disparities: Some(disparities),
+            };
+            survey.search(None).unwrap()
+        };
+        assert_eq!(of(400, [56.0, 83.0]), (56, 48));
+        assert_eq!(of(40, [56.0, 83.0]), (0, 128), "the scene has 21 to 108");
+        assert_eq!(of(40, [-90.0, -60.0]), (-120, 112));
     }
 
     #[test]
