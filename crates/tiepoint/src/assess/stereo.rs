@@ -223,8 +223,8 @@ impl StereoEvidence {
                         there? Does the cost suit the pictures?";
             reasons.push(Reason::share_below("fit", fit, FIT, text, next));
         }
-        if let Some(behind) = self.behind {
-            let share = behind as f64 / self.valid.max(1) as f64;
+        let behind = self.behind.map(|behind| behind as f64 / self.valid.max(1) as f64);
+        if let Some(share) = behind.filter(|share| *share >= BEHIND[0]) {
             let text = format!("{} of the disparities are below 0", percent(share));
             let next =
                 "Are left and right exchanged? Or does a crop shift them? `--min-disparity` is below 0 then";
