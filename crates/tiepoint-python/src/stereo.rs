@@ -335,7 +335,7 @@ pub(crate) fn assess_disparities<'py>(
             None => evidence.with_survey(&survey(&sides, &processor.cpu)?),
         };
         let evidence = match truth {
-            Some(truth) => evidence.with_truth(map, truth)?,
+            Some(truth) => evidence.with_truth(map, truth, sides[0].mask.as_ref().map(Image::view))?,
             None => evidence,
         };
         // Whether a rectification or a calibration shifts the disparities is not known here.

@@ -52,7 +52,7 @@ assert_type(tp.filter.hessian(image), npt.NDArray[np.float32])
 assert_type(tp.register(image, image).warped, npt.NDArray[Any])
 assert_type(tp.Stereo().compute(image, image).disparity, npt.NDArray[np.float32])
 assert_type(tp.synth.scene().moving, npt.NDArray[Any])
-assert_type(tp.Collection("work").status()["pairs"], int)
+assert_type(tp.Collection("work").status()["pairs"], int | None)
 '''
 
 

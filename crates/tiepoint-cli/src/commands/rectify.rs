@@ -17,7 +17,7 @@ use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCa
 use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known};
+use tiepoint::image::{self, AnyCow, AnyImage, FileImage, Image, Known, Size};
 use tiepoint::matching::Match;
 use tiepoint::numeric::length;
 use tiepoint::options::Named;
@@ -152,7 +152,20 @@ impl RectifiedPair {
 
     /// Why the result may be wrong.
     fn doubts(&self) -> Vec<String> {
-        self.agreement.map_or_else(Vec::new, |agreement| agreement.doubts(self.calibration.doffs))
+        let agreement = self.agreement.iter().flat_map(|agreement| agreement.doubts(self.calibration.doffs));
+        let outside = self.views().into_iter().find(|view| {
+            let (Size { width, height }, [x, y]) = (view.size, view.principal);
+            !(0.0..width as f64).contains(&x) || !(0.0..height as f64).contains(&y)
+        });
+        let outside = outside.filter(|_| self.source == FocalSource::Calibration).map(|view| {
+            let [x, y] = view.principal;
+            format!(
+                "the principal point ({x:.0}, {y:.0}) lies outside of the rectified picture of {}: is the stored rectification for \
+                 pictures of another size? Without --stored it is computed anew",
+                view.size
+            )
+        });
+        agreement.chain(outside).collect()
     }
 
     /// The verdict on the tie points, with what their rows say.

@@ -157,12 +157,17 @@ impl StereoEvidence {
         }
     }
 
-    /// Adds the errors against the truth.
+    /// Adds the errors against the truth, where `mask` is not 0.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel.
-    pub fn with_truth(self, disparity: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Result<Self> {
-        match disparity_score(disparity, truth, None, &DisparityScoring::default()) {
+    pub fn with_truth(
+        self,
+        disparity: ImageView<'_, f32>,
+        truth: ImageView<'_, f32>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<Self> {
+        match disparity_score(disparity, truth, mask, &DisparityScoring::default()) {
             Ok(DisparityScore { bad, epe, .. }) => {
                 let truth_scale = scale_of_truth(disparity, truth).filter(|_| bad[0] > 0.9);
                 Ok(Self {
@@ -322,15 +327,18 @@ mod tests {
         for (bare, expected) in [(0.2, Verdict::Good), (0.5, Verdict::Doubtful), (0.9, Verdict::Poor)] {
             assert_eq!(StereoEvidence { bare: Some(bare), ..evidence.clone() }.assess().verdict, expected);
         }
-        let scored = evidence.clone().with_truth(found.view(), truth.view()).unwrap();
+        let scored = evidence.clone().with_truth(found.view(), truth.view(), None).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
         let unknown = Image::filled(size, 1, nothing);
         assert_eq!(
-            evidence.clone().with_truth(found.view(), unknown.view()).unwrap(),
+            evidence.clone().with_truth(found.view(), unknown.view(), None).unwrap(),
             evidence,
             "no truth, no score"
         );
-        assert!(evidence.with_truth(found.view(), Image::new(Size::new(3, 3)).view()).is_err(), "two sizes");
+        assert!(
+            evidence.with_truth(found.view(), Image::new(Size::new(3, 3)).view(), None).is_err(),
+            "two sizes"
+        );
     }
 }

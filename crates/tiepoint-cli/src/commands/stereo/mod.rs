@@ -125,7 +125,8 @@ fn check_paths(
         let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| file_of(mask.as_deref(), image));
         images.map(PathBuf::clone).into_iter().chain(masks).chain(job.truth(arguments))
     });
-    for truth in jobs.iter().filter_map(|job| job.truth(arguments)) {
+    // Of several pairs, one whose truth is missing fails alone, as one whose mask is missing does.
+    for truth in jobs.iter().filter(|_| jobs.len() == 1).filter_map(|job| job.truth(arguments)) {
         std::fs::metadata(&truth).map_err(|e| tiepoint::Error::io(&truth, e))?;
     }
     let files = output::Files::default().reads(inputs).reads(&arguments.calibration).reads(&arguments.list);
@@ -230,7 +231,8 @@ impl PairJob<'_> {
         let (mut warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
         let valid = evidence.valid as f64 / size.area().max(1) as f64;
         if let Some(truth) = &truth {
-            evidence = evidence.with_truth(found.disparity.view(), truth.view())?;
+            let mask = computed.ready.sides[0].mask.as_ref().map(Image::view);
+            evidence = evidence.with_truth(found.disparity.view(), truth.view(), mask)?;
             if evidence.bad.is_none() {
                 warnings.push(warnings::UNKNOWN_TRUTH.into());
             }

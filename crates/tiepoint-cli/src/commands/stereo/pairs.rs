@@ -68,17 +68,20 @@ fn listed(line: &str) -> Option<PairFiles> {
     }
 }
 
-/// Every pair whose left image exists, in the order of numbers.
+/// Every pair of which an image exists, in the order of numbers.
 fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<PairFiles>> {
-    let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
-    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        // A name that is not text does not belong to the sequence.
-        let name = entry.map_err(failed)?.file_name();
-        numbers.extend(name.to_str().and_then(|name| left.number(name)));
+    for side in [left, right] {
+        let folder = if side.folder.as_os_str().is_empty() { Path::new(".") } else { &side.folder };
+        let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            // A name that is not text does not belong to the sequence.
+            let name = entry.map_err(failed)?.file_name();
+            numbers.extend(name.to_str().and_then(|name| side.number(name)));
+        }
     }
     numbers.sort_unstable();
+    numbers.dedup();
     if numbers.is_empty() {
         return Err(Failure::work(format!("{}: no file of this name with a number", left.shown())));
     }

@@ -64,7 +64,7 @@ impl Document {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = |syntax| match syntax {
             Syntax::Yaml => yaml::parse(text).and_then(ros::renamed),
-            Syntax::Xml => xml::parse(text),
+            Syntax::Xml => xml::parse(text).and_then(ros::renamed),
             Syntax::Flow => flow::parse(text).and_then(ros::renamed),
             Syntax::Kalibr => kalibr::parse(text),
             Syntax::Kitti => kitti::parse(text),
@@ -74,6 +74,10 @@ impl Document {
         let found = found.and_then(|(s, e)| no_key_twice(&e).map(|()| (s, e)));
         let (syntax, entries) = found.map_err(|reason| Error::format(path, reason))?;
         Ok(Self { path: path.into(), syntax, entries })
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// The entry of the first name that exists; `names` are separated by spaces.
@@ -132,8 +136,8 @@ fn syntax(text: &str) -> Parsed<Syntax> {
         _ if start.is_empty() => Err("the file is empty".into()),
         _ if start.starts_with('<') => Ok(Syntax::Xml),
         _ if start.starts_with('{') => Ok(Syntax::Flow),
+        _ if kalibr::is_kalibr(start) => Ok(Syntax::Kalibr),
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
-        _ if start.starts_with("cam0:") => Ok(Syntax::Kalibr),
         _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
         _ if s2p::range(start).is_some() => Ok(Syntax::Middlebury),
         Some(b':') => Ok(Syntax::Yaml),
@@ -145,6 +149,23 @@ fn syntax(text: &str) -> Parsed<Syntax> {
                 .into(),
         ),
     }
+}
+
+/// A line of YAML without its comment: what begins with # at its start or behind a blank, outside of quotes.
+pub(super) fn without_comment(line: &str) -> &str {
+    let (mut quote, mut before) = (None, ' ');
+    for (i, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if matches!(c, '"' | '\'') && matches!(before, ' ' | '\t' | '[' | '{' | ',') => {
+                quote = Some(c)
+            }
+            None if c == '#' && before.is_whitespace() => return line[..i].trim_end(),
+            Some(_) | None => {}
+        }
+        before = c;
+    }
+    line.trim_end()
 }
 
 fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
@@ -202,7 +223,7 @@ impl MatrixParts {
         self.data.replace(data?).map_or(Ok(()), |_| Err(format!("line {line}: {key} has data twice")))
     }
 
-    /// Sets `rows`, `cols` or `dt`.
+    /// Sets `rows`, `cols` or `dt`; or the first two by `sizes`, of which OpenCV 5 writes one for a list.
     pub(super) fn take(&mut self, part: &str, text: &str, key: &str, line: usize) -> Parsed<()> {
         let count = || match text.parse::<usize>() {
             Ok(n) if (1..=MAX_SIDE).contains(&n) => Ok(n),
@@ -212,6 +233,18 @@ impl MatrixParts {
         match part {
             "rows" => self.rows.replace(count()?).map_or(Ok(()), |_| Err(twice())),
             "cols" => self.columns.replace(count()?).map_or(Ok(()), |_| Err(twice())),
+            "sizes" => {
+                let words = text.split(['[', ']', ',', ' ']).filter(|word| !word.is_empty());
+                match words.collect::<Vec<_>>()[..] {
+                    [columns] => {
+                        self.take("rows", "1", key, line).and_then(|()| self.take("cols", columns, key, line))
+                    }
+                    [rows, columns] => self
+                        .take("rows", rows, key, line)
+                        .and_then(|()| self.take("cols", columns, key, line)),
+                    _ => Err(format!("line {line}: sizes of {key} are {text}: expected one or two numbers")),
+                }
+            }
             "dt" => self.kind.replace(text.into()).map_or(Ok(()), |_| Err(twice())),
             _ => Err(format!("line {line}: {part:?} in {key}: expected rows, cols, dt and data")),
         }

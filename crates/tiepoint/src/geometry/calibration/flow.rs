@@ -57,9 +57,10 @@ fn of_node(key: &str, node: Node<'_>, line: usize) -> Parsed<Value> {
         let of_word = |node: &Node<'_>| number(node.word().0, key, line).ok();
         words.iter().map(of_word).collect::<Option<Vec<f64>>>()
     };
+    let has = |parts: &[(&str, usize, Node<'_>)], part: &str| parts.iter().any(|p| p.0 == part);
     let rows = match node {
         Node::Word(word, _) => return Ok(Value::number_or(word, || Value::Text(word.into()))),
-        Node::Map(parts) if ["rows", "data"].iter().all(|&part| parts.iter().any(|p| p.0 == part)) => {
+        Node::Map(parts) if has(&parts, "data") && (has(&parts, "rows") || has(&parts, "sizes")) => {
             return matrix(key, parts, line);
         }
         Node::Map(_) => None,
@@ -82,6 +83,10 @@ fn matrix(key: &str, nodes: Vec<(&str, usize, Node<'_>)>, line: usize) -> Parsed
         match (part, node) {
             ("type_id", _) => {}
             ("data", Node::List(words)) => parts.take_data(words.iter().map(Node::word), key, at)?,
+            ("sizes", Node::List(words)) => {
+                let words: Vec<&str> = words.iter().map(|word| word.word().0).collect();
+                parts.take("sizes", &words.join(" "), key, at)?;
+            }
             (part, Node::Word(word, at)) => parts.take(part, word, key, at)?,
             _ => return Err(format!("line {at}: {part} of {key} is no number")),
         }

@@ -4,7 +4,8 @@
 //! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
 //! are pinholes with OpenCV's distortion (`radtan`: k1 k2 p1 p2) or none. They become `M1 D1 M2 D2 R T` of OpenCV.
 
-use super::document::{Entry, Parsed, Value, numbers};
+use super::document::{Entry, Parsed, Value, numbers, without_comment};
+use super::opencv::SECOND_SIZE;
 
 /// The lines of a camera, and the number of the first.
 struct Section<'a> {
@@ -23,7 +24,7 @@ impl Section<'_> {
         let more = self.lines[at + 1..].iter().take_while(|line| !line.contains(':'));
         let rest = self.lines[at].split_once(':').map_or("", |(_, rest)| rest);
         let text = std::iter::once(rest).chain(more.copied());
-        let words = text.flat_map(|text| text.split(['[', ']', ',', ' ', '\t']));
+        let words = text.flat_map(|text| text.split(['[', ']', ',', ' ', '\t', '"', '\'']));
         Ok((self.first + 1 + at, words.filter(|word| !word.is_empty() && *word != "-").collect()))
     }
 
@@ -42,9 +43,15 @@ impl Section<'_> {
     }
 }
 
+/// Whether a file is one of Kalibr's: a line names the first camera, and nothing stands before it but a head of YAML.
+pub(super) fn is_kalibr(text: &str) -> bool {
+    let mut lines = text.lines().map(without_comment);
+    lines.find(|line| !line.is_empty() && !line.starts_with('%') && *line != "---") == Some("cam0:")
+}
+
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let mut sections: Vec<Section<'_>> = vec![];
-    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#')) {
+    for (i, line) in text.lines().map(without_comment).enumerate().filter(|(_, line)| !line.is_empty()) {
         match (line.strip_suffix(':').filter(|name| name.starts_with("cam")), sections.last_mut()) {
             (Some(name), _) => sections.push(Section { name, first: i + 1, lines: vec![] }),
             (None, Some(section)) => section.lines.push(line),
@@ -65,14 +72,15 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
         section.require("distortion_model", &["radtan", "none"])?;
         let (line, [fx, fy, cx, cy]) = section.numbers("intrinsics")?;
         entries.push(matrix(camera, line, 3, vec![fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]));
-        if section.require("distortion_model", &["radtan"]).is_ok() {
-            let (line, distortion) = section.numbers::<4>("distortion_coeffs")?;
-            entries.push(matrix(lens, line, 1, distortion.to_vec()));
-        }
+        let (line, distortion) = match section.require("distortion_model", &["radtan"]) {
+            Ok(()) => section.numbers("distortion_coeffs")?,
+            Err(_) => (line, [0.0; 4]),
+        };
+        entries.push(matrix(lens, line, 1, distortion.to_vec()));
     }
-    let (line, size) = left.numbers::<2>("resolution")?;
-    for (key, value) in ["image_width", "image_height"].into_iter().zip(size) {
-        entries.push(Entry { key: key.into(), value: Value::Number(value), line });
+    for (section, key) in [(left, "image_size"), (right, SECOND_SIZE)] {
+        let (line, size) = section.numbers::<2>("resolution")?;
+        entries.push(matrix(key, line, 1, size.to_vec()));
     }
     let (line, pose) = right.numbers::<16>("T_cn_cnm1")?;
     let rows = || pose.chunks(4).take(3);

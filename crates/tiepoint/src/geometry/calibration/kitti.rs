@@ -3,7 +3,7 @@
 //! `P_rect_03`. The pair is that of the colour cameras where the file has them.
 //!
 //! The projections become `P1` and `P2` of OpenCV. A shift up or forward against camera 0, of millimetres, is left out: the
-//! rows of the pictures correspond. Other keys are stepped over.
+//! rows of the pictures correspond. `S_rect_02` is the size of the pictures. Other keys are stepped over.
 
 use super::document::{Entry, Parsed, Value, numbers};
 
@@ -24,8 +24,8 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
             Ok((line, numbers(values.split_whitespace(), key, line)?))
         })
     };
-    for [left, right] in [[2, 3], [0, 1]] {
-        if let (Some(left), Some(right)) = (projection(left), projection(right)) {
+    for [camera, other] in [[2, 3], [0, 1]] {
+        if let (Some(left), Some(right)) = (projection(camera), projection(other)) {
             let ((line, mut left), (second, mut right)) = (left?, right?);
             right[3] -= left[3];
             left[3] = 0.0;
@@ -37,8 +37,22 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
                 value: Value::matrix(3, data.to_vec()),
                 line,
             };
-            return Ok(vec![entry("P1", line, left), entry("P2", second, right)]);
+            let mut entries = vec![entry("P1", line, left), entry("P2", second, right)];
+            if let Some((line, size)) = size(text, camera)? {
+                let value = Value::matrix(1, size.to_vec());
+                entries.push(Entry { key: "image_size".into(), value, line });
+            }
+            return Ok(entries);
         }
     }
     Err("a calibration of KITTI without P2 and P3, and without P0 and P1".into())
+}
+
+/// The size of a camera's rectified pictures, with its line, where the file has it.
+fn size(text: &str, camera: usize) -> Parsed<Option<(usize, [f64; 2])>> {
+    let key = format!("S_rect_0{camera}");
+    let behind =
+        |(i, line): (usize, &str)| Some((i + 1, line.strip_prefix(&key)?.strip_prefix(':')?.to_owned()));
+    let found = text.lines().enumerate().find_map(behind);
+    found.map(|(line, values)| Ok((line, numbers(values.split_whitespace(), &key, line)?))).transpose()
 }

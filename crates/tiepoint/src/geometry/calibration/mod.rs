@@ -49,8 +49,8 @@ pub const MAX_BYTES: u64 = 1 << 20;
 pub struct StereoCalibration {
     /// The left camera, then the right.
     pub cameras: [Camera; 2],
-    /// Size of the images that this calibration is valid for, if the file says it.
-    pub size: Option<Size>,
+    /// The sizes of the left and of the right images that this calibration is valid for, if the file says them.
+    pub sizes: [Option<Size>; 2],
     /// R: a point X of the left camera is R X + T in the right one.
     pub rotation: [[f64; 3]; 3],
     /// T, in the caller's unit of length.
@@ -125,7 +125,7 @@ impl StereoCalibration {
         let [left, right] = self.cameras;
         Self {
             cameras: [right, left],
-            size: self.size,
+            sizes: [self.sizes[1], self.sizes[0]],
             translation: times(&rotation, self.translation).map(|v| -v),
             rotation,
             stored: None,

@@ -1,6 +1,6 @@
 //! From the entries of a calibration file to cameras and rectified pairs.
 
-use super::document::{Document, Entry, Syntax};
+use super::document::{Document, Entry, Syntax, Value};
 use super::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
     check_rotation,
@@ -14,22 +14,26 @@ use std::slice::from_ref;
 const CAMERAS: [[&str; 2]; 2] = [
     [
         "M1 K1 cameraMatrix1 camera_matrix_1 CM1 M_l KL cameraMatrixL left_camera_matrix",
-        "D1 distCoeffs1 dist_coeffs_1 distortion_coefficients_1 D_l DL distCoeffsL left_distortion_coefficients",
+        "D1 distCoeffs1 dist_coeffs_1 distortion_coefficients_1 dist1 distCoeff1 dist_coeff1 dist_coeff_1 dist_coeffs1 D_l DL distCoeffsL \
+         left_distortion_coefficients",
     ],
     [
         "M2 K2 cameraMatrix2 camera_matrix_2 CM2 M_r KR cameraMatrixR right_camera_matrix",
-        "D2 distCoeffs2 dist_coeffs_2 distortion_coefficients_2 D_r DR distCoeffsR right_distortion_coefficients",
+        "D2 distCoeffs2 dist_coeffs_2 distortion_coefficients_2 dist2 distCoeff2 dist_coeff2 dist_coeff_2 dist_coeffs2 D_r DR distCoeffsR \
+         right_distortion_coefficients",
     ],
 ];
 const ALONE: [&str; 2] = [
     "camera_matrix cameraMatrix Camera_Matrix K M",
-    "distortion_coefficients distCoeffs Distortion_Coefficients dist_coeffs D",
+    "distortion_coefficients distCoeffs Distortion_Coefficients dist_coeffs dist_coeff distCoeff dist D",
 ];
 const ROTATION: &str = "R rotation_matrix stereo_R";
 const TRANSLATION: &str = "T t translation_vector stereo_T";
 const WIDTH: &str = "image_width image_Width imageWidth width";
 const HEIGHT: &str = "image_height image_Height imageHeight height";
 const SIZE: &str = "image_size imageSize img_size size";
+/// The size of the right camera's pictures, in a calibration of Kalibr.
+pub(super) const SECOND_SIZE: &str = "image_size_2";
 
 /// The entry under one of `names`, in the first document that has it.
 fn find<'a>(documents: &'a [Document], names: &str) -> Option<(&'a Document, &'a Entry)> {
@@ -70,6 +74,7 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
     }
+    check_contradictions(documents)?;
     let cameras = cameras(documents)?;
     let stored = stored(documents)?;
     let posed = if find(documents, ROTATION).is_none() { ros(documents)? } else { None };
@@ -91,9 +96,9 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
         Error::Mismatch(reason) => document.wrong(reason),
         other => other,
     };
-    let size = size(documents)?;
+    let sizes = sizes(documents)?;
     let stored = stored.or(posed);
-    let calibration = StereoCalibration { cameras, size, rotation, translation, stored };
+    let calibration = StereoCalibration { cameras, sizes, rotation, translation, stored };
     calibration.check().map_err(wrong)?;
     Ok(calibration)
 }
@@ -109,14 +114,65 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
                 alone.len()
             )));
         };
+        check_lenses([(from_ref(left), ALONE[1]), (from_ref(right), ALONE[1])])?;
         return Ok([
             camera(from_ref(left), ALONE, "its matrix")?,
             camera(from_ref(right), ALONE, "its matrix")?,
         ]);
     }
     let [left, right] = CAMERAS;
+    check_lenses([(documents, left[1]), (documents, right[1])])?;
     let left = camera(documents, left, "the left camera's matrix")?;
     Ok([left, camera(documents, right, "the right camera's matrix")?])
+}
+
+/// Fails where one camera has a distortion and the other has none, or a name that no program known here gives to it.
+fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
+    let found = cameras.map(|(documents, names)| find(documents, names).is_some());
+    let Some(missing) = found.iter().position(|found| !found) else { return Ok(()) };
+    let (documents, names) = cameras[missing];
+    let known = |key: &str| {
+        [CAMERAS[0][1], CAMERAS[1][1], ALONE[1]].iter().any(|names| names.split(' ').any(|name| name == key))
+    };
+    let is_lens = |e: &&Entry| {
+        let key = e.key.to_ascii_lowercase();
+        key.contains("dist") && matches!(e.value, Value::Matrix(_)) && !known(&e.key)
+    };
+    if let Some((document, entry)) =
+        documents.iter().find_map(|d| Some((d, d.entries().iter().find(is_lens)?)))
+    {
+        return Err(
+            document.wrong_at(entry, format!("is no known name of a distortion: expected one of {names}"))
+        );
+    }
+    match found[1 - missing] {
+        true => {
+            let side = ["left", "right"][missing];
+            Err(lacks(
+                documents,
+                names,
+                &format!(
+                    "the {side} camera's distortion, and the other camera has one; of a lens without it give zeros"
+                ),
+            ))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Fails where two files give what belongs to the pair, with other numbers.
+fn check_contradictions(documents: &[Document]) -> Result<()> {
+    let [[m1, d1], [m2, d2]] = CAMERAS;
+    for names in [m1, d1, m2, d2, ROTATION, TRANSLATION, "R1", "R2", "P1", "P2"] {
+        let mut given = documents.iter().filter_map(|d| Some((d, d.find(names)?)));
+        let Some((first, one)) = given.next() else { continue };
+        if let Some((second, other)) = given.find(|(_, other)| other.value != one.value) {
+            let reason =
+                format!("has other numbers than {} in {}: give one of them", one.key, first.path.display());
+            return Err(second.wrong_at(other, reason));
+        }
+    }
+    Ok(())
 }
 
 /// The camera whose matrix and distortion have these names.
@@ -183,6 +239,20 @@ fn size(documents: &[Document]) -> Result<Option<Size>> {
     Ok(one(WIDTH)?.zip(one(HEIGHT)?).map(|(w, h)| Size::new(w, h)))
 }
 
+/// The sizes of the left and of the right camera's pictures: of two files that each hold a camera its own, otherwise one for both
+/// unless the second camera has its own.
+fn sizes(documents: &[Document]) -> Result<[Option<Size>; 2]> {
+    let alone: Vec<&Document> = documents.iter().filter(|d| d.find(ALONE[0]).is_some()).collect();
+    if let [left, right] = alone[..]
+        && find(documents, CAMERAS[0][0]).is_none()
+    {
+        return Ok([size(from_ref(left))?, size(from_ref(right))?]);
+    }
+    let (both, second) = (size(documents)?, find(documents, SECOND_SIZE));
+    let second = second.map(|(d, e)| d.vector(e)).transpose()?;
+    Ok([both, second.map_or(both, |[w, h]: [f64; 2]| Some(Size::new(w as usize, h as usize)))])
+}
+
 fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {
     let found = ["R1", "R2", "P1", "P2"].map(|name| find(documents, name));
     let [Some((d1, r1)), Some((d2, r2)), Some((d3, p1)), Some((d4, p2))] = found else { return Ok(None) };
@@ -201,9 +271,10 @@ fn ros(documents: &[Document]) -> Result<Option<StoredRectification>> {
 
 /// The pose of the right camera relative to the left one: once rectified, they stand side by side.
 fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
-    let ([r1, r2], [_, p2]) = (rectified.rotations, rectified.projections);
+    let ([r1, r2], [p1, p2]) = (rectified.rotations, rectified.projections);
     let back = transpose(&r2);
-    (product(&back, &r1), times(&back, [p2[0][3] / p2[0][0], p2[1][3] / p2[1][1], 0.0]))
+    let shift = [(p2[0][3] - p1[0][3]) / p2[0][0], (p2[1][3] - p1[1][3]) / p2[1][1], 0.0];
+    (product(&back, &r1), times(&back, shift))
 }
 
 /// A rectified pair from P1 and P2, or from Q, or from ROS's right camera: the left one has no shift there, and is the same
@@ -227,7 +298,8 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     Ok(RectifiedCalibration { size, ..found })
 }
 
-/// The rectified pair of two projections: f, cx, cy, and the baseline from P2\[0\]\[3\] = −f · baseline.
+/// The rectified pair of two projections: f, cx, cy, and the baseline from P2\[0\]\[3\] − P1\[0\]\[3\] = −f · baseline. P1\[0\]\[3\]
+/// is 0 unless both are in the frame of a third camera.
 pub(super) fn from_projections(
     projections: &[[[f64; 4]; 3]; 2],
 ) -> std::result::Result<RectifiedCalibration, String> {
@@ -235,10 +307,10 @@ pub(super) fn from_projections(
     let focal = p1[0][0];
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * focal.abs();
     let same = close(p2[0][0], focal) && close(p1[1][1], focal) && close(p2[1][1], focal);
-    if !same || !close(p1[1][2], p2[1][2]) || p2[1][3] != 0.0 {
+    if !same || !close(p1[1][2], p2[1][2]) || p2[1][3] != p1[1][3] {
         return Err("P1 and P2 are not those of cameras side by side with one focal length".into());
     }
-    sound(focal, [p1[0][2], p1[1][2]], p2[0][2] - p1[0][2], -p2[0][3] / focal)
+    sound(focal, [p1[0][2], p1[1][2]], p2[0][2] - p1[0][2], (p1[0][3] - p2[0][3]) / focal)
 }
 
 fn from_q(q: &[[f64; 4]; 4]) -> std::result::Result<RectifiedCalibration, String> {
@@ -322,7 +394,7 @@ fn side_by_side(document: &Document, pair: &RectifiedCalibration) -> StereoCalib
     };
     StereoCalibration {
         cameras: [camera(0.0), camera(pair.doffs)],
-        size: pair.size,
+        sizes: [pair.size; 2],
         rotation: IDENTITY,
         translation: [-pair.baseline, 0.0, 0.0],
         stored: None,

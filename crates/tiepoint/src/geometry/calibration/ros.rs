@@ -23,7 +23,9 @@ pub(super) fn renamed(mut entries: Vec<Entry>) -> Parsed<Vec<Entry>> {
             }
         }
         // A camera without distortion has an empty list.
-        entries.retain(|entry| entry.key != NAMES[0].1 || entry.value != Value::Other);
+        for entry in entries.iter_mut().filter(|e| e.key == NAMES[0].1 && e.value == Value::Other) {
+            entry.value = Value::matrix(1, vec![0.0; 5]);
+        }
     }
     for Entry { key, value, line } in &entries {
         if let Value::Text(lens) = value

@@ -94,7 +94,7 @@ fn truth() -> StereoCalibration {
     let right = Camera { focal: [537.0, 536.5], principal: [327.5, 249.5], distortion };
     StereoCalibration {
         cameras: [left, right],
-        size: Some(Size::new(640, 480)),
+        sizes: [Some(Size::new(640, 480)); 2],
         rotation: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         translation: [-3.5, 0.25, 0.0],
         stored: None,
@@ -211,6 +211,69 @@ fn wrong_files_are_errors_that_name_the_field() {
     }
 }
 
+/// A lens that is not found would pass for one without distortion.
+#[test]
+fn a_lens_under_any_name_is_found_or_missed() {
+    for [one, other] in [["dist1", "dist2"], ["distCoeff1", "distCoeff2"], ["dist_coeffs_1", "dist_coeffs_2"]]
+    {
+        let named = YAML.replace("D1:", &format!("{one}:")).replace("D2:", &format!("{other}:"));
+        assert_eq!(StereoCalibration::parse(&named, "c.yml").unwrap(), truth(), "{one}");
+    }
+    let unknown = YAML.replace("D1:", "lens_distort_left:").replace("D2:", "lens_distort_right:");
+    assert!(refusal(&unknown).contains("lens_distort_left is no known name of a distortion"));
+    let (start, end) = (YAML.find("D2:").unwrap(), YAML.find("R: ").unwrap());
+    let one_sided = format!("{}{}", &YAML[..start], &YAML[end..]);
+    assert!(refusal(&one_sided).contains("the right camera's distortion"), "{}", refusal(&one_sided));
+    let start = one_sided.find("D1:").unwrap();
+    let bare = format!("{}{}", &one_sided[..start], &one_sided[one_sided.find("M2:").unwrap()..]);
+    let found = StereoCalibration::parse(&bare, "c.yml").unwrap();
+    assert!(found.cameras.iter().all(|camera| camera.distortion.is_none()), "no lens at all is none");
+    let fisheye = XML.replace("<images>", "<distortion_model>equidistant</distortion_model><images>");
+    assert!(refusal(&fisheye).contains("the lens is equidistant"));
+}
+
+/// What OpenCV 5 and other programs write for the same numbers.
+#[test]
+fn lists_of_every_style_are_read() {
+    let nd = YAML.replace(
+        "D1: !!opencv-matrix\n   rows: 1\n   cols: 5\n",
+        "D1: !!opencv-nd-matrix # five\n   sizes: [ 5 ]\n",
+    );
+    let size = "image_size: !!opencv-nd-matrix\n   sizes: [ 2 ]\n   dt: i\n   data: [ 640, 480 ]\n";
+    let nd = nd.replace("image_width: 640\nimage_height: 480\n", size);
+    let blocks = "M2:\n- - 537.0\n  - 0\n  - 327.5 # cx\n- - 0\n  - 536.5\n  - 249.5\n- - 0\n  - 0\n  - 1\n";
+    let blocks =
+        format!("{}{blocks}{}", &YAML[..YAML.find("M2:").unwrap()], &YAML[YAML.find("D2:").unwrap()..]);
+    let sequence = XML.replace(
+        "<image_width>640</image_width>\n<image_height>480</image_height>",
+        "<image_size>\n  640 480</image_size>",
+    );
+    let nd_xml = XML.replace(
+        r#"<D1 type_id="opencv-matrix"><rows>1</rows><cols>5</cols>"#,
+        r#"<D1 type_id="opencv-nd-matrix"><sizes>5</sizes>"#,
+    );
+    for (text, what) in [
+        (&nd, "nd-matrices"),
+        (&blocks, "blocks"),
+        (&sequence, "a sequence"),
+        (&nd_xml, "nd-matrices of XML"),
+    ] {
+        assert!(text != YAML && text != XML, "{what} replace something");
+        assert_eq!(StereoCalibration::parse(text, "c.yml").unwrap(), truth(), "{what}");
+    }
+    let flow = r#"{"D1": {"type_id": "opencv-nd-matrix", "sizes": [5], "dt": "d", "data": [-0.25, 0.03, 0.001, -0.000125, 0.125]}}"#;
+    let without = YAML.replace("D1:", "unused:");
+    assert_eq!(rig_of(&[&without, flow]).unwrap(), truth(), "JSON");
+}
+
+#[test]
+fn files_that_contradict_each_other_are_refused() {
+    let other = YAML.replace("-3.5, 0.25", "-7.0, 0.5");
+    let error = rig_of(&[YAML, &other]).unwrap_err().to_string();
+    assert!(error.contains("T has other numbers than T in c.yml"), "{error}");
+    assert_eq!(rig_of(&[YAML, YAML]).unwrap(), truth(), "the same numbers twice");
+}
+
 #[test]
 fn broken_xml_is_an_error() {
     let changes = [
@@ -287,8 +350,17 @@ fn kalibr() {
     assert_eq!(right.focal, [537.0, 534.25]);
     assert_eq!(left.distortion, right.distortion);
     assert_ne!(left.distortion, Distortion::default());
-    assert_eq!((found.size, found.rotation), (expected.size, expected.rotation));
+    assert_eq!((found.sizes, found.rotation), (expected.sizes, expected.rotation));
     assert_eq!(found.translation, expected.translation);
+    let commented = text.replace("pinhole", "'pinhole' # a comment").replace("cam1:", "cam1: ");
+    for head in ["# left, right\n", "%YAML:1.0\n---\n", "---\n"] {
+        let read = StereoCalibration::parse(&format!("{head}{commented}"), "camchain.yaml").unwrap();
+        assert_eq!(read, found, "{head}");
+    }
+    let (first, last) = text.split_at(text.find("cam1:").unwrap());
+    let half = format!("{first}{}", last.replace("[640, 480]", "[320, 240]"));
+    let sizes = StereoCalibration::parse(&half, "camchain.yaml").unwrap().sizes;
+    assert_eq!(sizes, [[640, 480], [320, 240]].map(|[w, h]| Some(Size::new(w, h))));
     let without = StereoCalibration::parse(&text.replace("radtan", "none"), "camchain.yaml").unwrap();
     assert_eq!(without.cameras[0].distortion, Distortion::default());
     let changes = [
@@ -318,6 +390,12 @@ fn kitti() {
     assert_eq!(rectified(&both).baseline, 378.0 / 700.0, "of the colour cameras");
     let long = format!("calib_time: 09-Jan-2012 13:57:47\n{}", both.replace('P', "P_rect_0"));
     assert_eq!(rectified(&long).baseline, 378.0 / 700.0, "calib_cam_to_cam.txt");
+    assert_eq!(rectified(&long).size, None);
+    let sized = format!("{long}S_rect_00: 640 480\nS_rect_02: 1.242000e+03 3.750000e+02\n");
+    assert_eq!(rectified(&sized).size, Some(Size::new(1242, 375)), "of the left colour camera");
+    let projections = "P1: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 700, 0, 600, 42, 0, 700, 180, 0, 0, 0, 1, 0 ]\n\
+        P2: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 700, 0, 600, -336, 0, 700, 180, 0, 0, 0, 1, 0 ]\n";
+    assert_eq!(rectified(projections).baseline, 378.0 / 700.0, "as OpenCV writes the same");
     let changes = [
         ("-3.5e+02 0", "0", "line 2: P1 has 11 numbers"),
         ("-3.5e+02", "far", "line 2"),
@@ -376,11 +454,17 @@ fn ros_files_of_two_cameras_make_a_pair() {
             data(&turn)
         )
     };
+    let shifted = file([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], 40.0);
+    let rig = rig_of(&[&shifted, &file([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], -220.0)]).unwrap();
+    assert_eq!(rig.translation, [-0.5, 0.0, 0.0], "both are given in the frame of a third camera");
+    assert_eq!(rig.stored.unwrap().calibration().unwrap().baseline, 0.5);
+    let wide = shifted.replace("image_width: 640", "image_width: 320");
+    assert_eq!(rig_of(&[&shifted, &wide]).unwrap().sizes, [640, 320].map(|w| Some(Size::new(w, 480))));
     let (s, c) = libm::sincos(0.1);
     let left = file([c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c], 0.0);
     let right = file([c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0], -260.0);
     let rig = rig_of(&[&left, &right]).unwrap();
-    assert_eq!((rig.size, rig.cameras[0].distortion.k1), (Some(Size::new(640, 480)), -0.25));
+    assert_eq!((rig.sizes, rig.cameras[0].distortion.k1), ([Some(Size::new(640, 480)); 2], -0.25));
     // A point in front of both cameras. In rectified coordinates the left camera sees it half a unit further right.
     let stored = rig.stored.unwrap();
     let point = [0.3, -0.2, 4.0];
@@ -583,7 +667,7 @@ fn exchanged_twice_is_the_same() {
 fn real_files() {
     let Some(folder) = shared("calibration/opencv_stereo") else { return };
     let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();
-    assert_eq!(rig.size, Some(Size::new(640, 480)));
+    assert_eq!(rig.sizes, [Some(Size::new(640, 480)); 2]);
     assert!((rig.baseline() - 3.327_261_6).abs() < 1e-6, "{}", rig.baseline());
     assert!(rig.stored.is_some(), "R1, R2, P1, P2");
     let pair = RectifiedCalibration::read(folder.join("reference_calibration.yml")).unwrap();

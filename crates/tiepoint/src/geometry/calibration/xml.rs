@@ -46,10 +46,19 @@ fn stray_text<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
 fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
     let (key, line) = (child.tag_name().name(), lines.of_node(child));
     let value = match child.attribute("type_id") {
-        Some("opencv-matrix") => matrix(child, lines)?,
-        _ => text(child).map_or(Value::Other, |text| Value::number_or(text.trim(), || Value::Other)),
+        Some("opencv-matrix" | "opencv-nd-matrix") => matrix(child, lines)?,
+        _ => text(child).map_or(Value::Other, |text| plain(text.trim())),
     };
     Ok(Entry { key: key.into(), value, line })
+}
+
+/// A number, several of them (a sequence), or a text.
+fn plain(text: &str) -> Value {
+    let numbers = || text.split_whitespace().map(|word| word.parse().ok().filter(|v: &f64| v.is_finite()));
+    match numbers().collect::<Option<Vec<f64>>>() {
+        Some(row) if row.len() > 1 => Value::matrix(1, row),
+        _ => Value::number_or(text, || Value::Text(text.trim_matches('"').into())),
+    }
 }
 
 fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {

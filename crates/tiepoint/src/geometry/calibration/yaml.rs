@@ -5,7 +5,7 @@
 //! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`]).
 //! Other lists and maps are skipped, and so is what follows the first of several messages of ROS.
 
-use super::document::{Entry, MatrixParts, Parsed, Value, number};
+use super::document::{Entry, MatrixParts, Parsed, Value, number, without_comment};
 use super::flow;
 
 /// Lines that are neither blank nor a comment, with their number from 1.
@@ -16,9 +16,8 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn new(text: &'a str) -> Self {
-        let all = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim_end()));
-        let spoken = |l: &str| !l.is_empty() && !l.trim_start().starts_with('#');
-        Self { all: all.filter(|(_, l)| spoken(l)).collect(), next: 0 }
+        let all = text.lines().enumerate().map(|(i, l)| (i + 1, without_comment(l)));
+        Self { all: all.filter(|(_, l)| !l.is_empty()).collect(), next: 0 }
     }
 
     fn peek(&self) -> Option<(usize, &'a str)> {
@@ -58,7 +57,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
 }
 
 fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Value> {
-    if rest == "!!opencv-matrix" {
+    if matches!(rest, "!!opencv-matrix" | "!!opencv-nd-matrix") {
         return matrix(key, line, lines, MatrixParts::default());
     }
     let untyped = MatrixParts { kind: Some("d".into()), ..MatrixParts::default() };
@@ -72,7 +71,7 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     if rest.starts_with(['[', '{']) {
         return flow::value(key, &in_brackets(rest, line, lines), line);
     }
-    let listed = if rest.is_empty() { items(lines) } else { vec![] };
+    let (listed, rows) = if rest.is_empty() { items(lines) } else { (vec![], 0) };
     let mut body = false;
     while lines.inner().is_some() {
         body = true;
@@ -80,7 +79,11 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     if !listed.is_empty() && !body {
         let numbers =
             listed.iter().map(|(word, line)| number(word, key, *line)).collect::<Parsed<Vec<f64>>>();
-        return Ok(numbers.map_or(Value::Other, |row| Value::matrix(1, row)));
+        let is_even = rows == 0 || listed.len().is_multiple_of(rows);
+        return Ok(numbers
+            .ok()
+            .filter(|_| is_even)
+            .map_or(Value::Other, |all| Value::matrix(rows.max(1), all)));
     }
     let text = || Value::Text(unquoted(rest).into());
     Ok(if body { text() } else { Value::number_or(rest, text) })
@@ -114,22 +117,24 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts)
             continue;
         }
         let text = in_brackets(rest, at, lines);
-        let words = if rest.is_empty() { items(lines) } else { flow::words(key, &text, at)? };
+        let words = if rest.is_empty() { items(lines).0 } else { flow::words(key, &text, at)? };
         parts.take_data(words, key, at)?;
     }
     parts.finish(key, line)
 }
 
-/// The words of lines `- word`.
-fn items<'a>(lines: &mut Lines<'a>) -> Vec<(&'a str, usize)> {
-    let mut words = vec![];
+/// The words of lines `- word`, and how many lists they are if these are items of a list: `- - word` begins one.
+fn items<'a>(lines: &mut Lines<'a>) -> (Vec<(&'a str, usize)>, usize) {
+    let (mut words, mut rows) = (vec![], 0);
     while let Some((line, text)) = lines.peek()
         && let Some(word) = text.trim_start().strip_prefix("- ")
     {
         lines.next += 1;
-        words.push((word.trim(), line));
+        let first = word.trim_start().strip_prefix("- ");
+        rows += usize::from(first.is_some());
+        words.push((first.unwrap_or(word).trim(), line));
     }
-    words
+    (words, rows)
 }
 
 fn unquoted(text: &str) -> &str {

@@ -162,16 +162,18 @@ fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {
     if let Some(empty) = sizes.iter().find(|s| s.is_empty()) {
         return Err(Error::Image(format!("the picture to rectify is empty ({empty})")));
     }
-    match rig.size {
-        Some(size) if sizes != [size; 2] => {
-            let [left, right] = sizes;
-            Err(Error::Mismatch(format!(
-                "the calibration is for pictures of {size}, but these are {left} and {right}: calibrate anew, or \
-                 scale the pictures"
-            )))
-        }
-        _ => Ok(()),
+    let differ = |(of, size): (&Option<Size>, &Size)| of.is_some_and(|of| of != *size);
+    if !rig.sizes.iter().zip(&sizes).any(differ) {
+        return Ok(());
     }
+    let [left, right] = sizes;
+    let told = match rig.sizes {
+        [Some(one), Some(other)] if one != other => format!("{one} and {other}"),
+        [one, other] => one.or(other).unwrap_or_default().to_string(),
+    };
+    Err(Error::Mismatch(format!(
+        "the calibration is for pictures of {told}, but these are {left} and {right}: calibrate anew, or scale the pictures"
+    )))
 }
 
 impl RectifiedView {

@@ -155,7 +155,7 @@ pub fn self_calibrate(
     let [f, g] = found.focals();
     let calibration = StereoCalibration {
         cameras: [camera(f, lens, scale, sizes[0]), camera(g, lens, scale, sizes[1])],
-        size: None,
+        sizes: [None; 2],
         rotation: found.rotation,
         translation: found.direction,
         stored: None,

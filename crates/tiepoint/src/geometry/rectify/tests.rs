@@ -36,7 +36,7 @@ const SIZE: Size = Size::new(640, 480);
 
 fn rig(rotation: [[f64; 3]; 3], translation: [f64; 3], lenses: [Distortion; 2]) -> StereoCalibration {
     let [left, right] = lenses.map(|distortion| Camera { distortion, ..Camera::centred(600.0, SIZE) });
-    StereoCalibration { cameras: [left, right], size: Some(SIZE), rotation, translation, stored: None }
+    StereoCalibration { cameras: [left, right], sizes: [Some(SIZE); 2], rotation, translation, stored: None }
 }
 
 /// Random points that both cameras see: as pixels of both, and in the left camera's coordinates.
@@ -199,7 +199,7 @@ fn pictures_of_one_pixel() {
     let camera = Camera::centred(1.0, one);
     let rig = StereoCalibration {
         cameras: [camera; 2],
-        size: None,
+        sizes: [None; 2],
         rotation: IDENTITY,
         translation: [-1.0, 0.0, 0.0],
         stored: None,
