@@ -330,6 +330,9 @@ mod tests {
         let scored = evidence.clone().with_truth(found.view(), truth.view(), None).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
+        let hidden = Image::filled(size, 1, 0_u8);
+        let masked = evidence.clone().with_truth(found.view(), truth.view(), Some(hidden.view())).unwrap();
+        assert_eq!(masked, evidence, "no pixel counts");
         let unknown = Image::filled(size, 1, nothing);
         assert_eq!(
             evidence.clone().with_truth(found.view(), unknown.view(), None).unwrap(),
