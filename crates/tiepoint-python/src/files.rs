@@ -309,12 +309,16 @@ pub(crate) fn rig_of(fields: &Bound<'_, PyDict>) -> PyResult<StereoCalibration> 
         let distortion = Distortion::from_opencv(std::array::from_fn(k));
         Ok(Camera { focal: [m[0][0], m[1][1]], principal: [m[0][2], m[1][2]], distortion })
     };
-    let size: Option<(usize, usize)> = item(fields, "size")?.extract()?;
+    let size = |key: &str| -> PyResult<Option<Size>> {
+        let size: Option<(usize, usize)> = item(fields, key)?.extract()?;
+        Ok(size.map(|(width, height)| Size::new(width, height)))
+    };
+    let left = size("size")?;
     let translation = item(fields, "T")?.call_method0("ravel")?;
     let translation = values::<f64>(&translation, "T", Some(3))?;
     let rig = StereoCalibration {
         cameras: [camera("K1", "D1")?, camera("K2", "D2")?],
-        size: size.map(|(width, height)| Size::new(width, height)),
+        sizes: [left, size("size2")?.or(left)],
         rotation: matrix("R")?,
         translation: [translation[0], translation[1], translation[2]],
         stored: stored_of(fields)?,
@@ -353,7 +357,10 @@ pub(crate) fn read_calibration<'py>(
     }
     fields.set_item("R", rows(py, rig.rotation.to_vec())?)?;
     fields.set_item("T", crate::image::vector(py, rig.translation.to_vec()))?;
-    fields.set_item("size", rig.size.map(|size| (size.width, size.height)))?;
+    let [left, right] = rig.sizes;
+    for (key, size) in [("size", left), ("size2", right.filter(|_| right != left))] {
+        fields.set_item(key, size.map(|size| (size.width, size.height)))?;
+    }
     for (i, (rotation, projection)) in [("R1", "P1"), ("R2", "P2")].into_iter().enumerate() {
         let stored = rig.stored.as_ref();
         fields.set_item(rotation, stored.map(|s| rows(py, s.rotations[i].to_vec())).transpose()?)?;

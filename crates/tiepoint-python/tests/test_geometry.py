@@ -1,5 +1,6 @@
 """Matching, models, warping, registration, rectification."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -250,6 +251,9 @@ def test_rectification_from_tie_points_gives_rows(pair):
 def test_rectification_of_known_cameras(pair):
     k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]])
     rig = tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], size=(240, 160))
+    half = dataclasses.replace(rig, size2=(120, 80))
+    with pytest.raises(tp.MismatchError, match="240x160 and 120x80"):
+        tp.rectify(pair.left, pair.right, half)
     found = tp.rectify(pair.left, pair.right, rig, device="cpu")
     assert np.array_equal(found.left, pair.left) and np.array_equal(found.right, pair.right)
     assert found.calibration.baseline == 0.5 and found.calibration.focal == 300

@@ -412,7 +412,7 @@ fn lists_and_sequences() {
     folder.make("truth");
     folder.put("truth/008l.pfm", folder.read("out/010l.pfm"));
     let line = "stereo 008l.png 008r.png 010l.png 010r.png -o out --disparities 16";
-    folder.refuses(&format!("{line} --truth truth/{{}}.pfm"), 1, &["truth/010l.pfm", "1 of 2"]);
+    folder.refuses(format!("{line} --truth truth/{{}}.pfm"), 1, &["truth/010l.pfm", "1 of 2"]);
     folder.remove("009l.png");
     folder.refuses("stereo %03dl.png %03dr.png -o out/e%d.pfm --disparities 16", 1, &["009l.png", "1 of 3"]);
     assert!(folder.has("out/e8.pfm") && folder.has("out/e10.pfm"));

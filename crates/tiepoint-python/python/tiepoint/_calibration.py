@@ -118,6 +118,8 @@ class StereoCalibration(Result):
         Lenses: k1, k2, p1, p2, k3; none if not given.
     size : tuple of int, optional
         Width and height of the images.
+    size2 : tuple of int, optional
+        Those of the right images, where they differ.
     R1, R2, P1, P2 : array_like, optional
         The rectification that the calibration stores.
     """
@@ -129,6 +131,7 @@ class StereoCalibration(Result):
     D1: _Floats | None = None
     D2: _Floats | None = None
     size: tuple[int, int] | None = None
+    size2: tuple[int, int] | None = None
     R1: _Floats | None = None
     R2: _Floats | None = None
     P1: _Floats | None = None

@@ -298,9 +298,9 @@ mod tests {
         let open = StereoEvidence { at_end: 20, ..missing.clone() }.assess().to_string();
         assert!(["--rectify", "--disparities", "--halve"].iter().all(|cause| open.contains(cause)), "{open}");
         let few = Survey {
-            features: [90; 2],
-            matches: 50,
-            ties: 50,
+            features: [190; 2],
+            matches: 150,
+            ties: 150,
             rows_px: Some(0.2),
             tolerance_px: 1.0,
             disparities: Some([0.0, 70.0]),

@@ -158,7 +158,7 @@ pub(super) fn without_comment(line: &str) -> &str {
         match quote {
             Some(open) if c == open => quote = None,
             None if matches!(c, '"' | '\'') && matches!(before, ' ' | '\t' | '[' | '{' | ',') => {
-                quote = Some(c)
+                quote = Some(c);
             }
             None if c == '#' && before.is_whitespace() => return line[..i].trim_end(),
             Some(_) | None => {}

@@ -458,7 +458,8 @@ fn ros_files_of_two_cameras_make_a_pair() {
     let rig = rig_of(&[&shifted, &file([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], -220.0)]).unwrap();
     assert_eq!(rig.translation, [-0.5, 0.0, 0.0], "both are given in the frame of a third camera");
     assert_eq!(rig.stored.unwrap().calibration().unwrap().baseline, 0.5);
-    let wide = shifted.replace("image_width: 640", "image_width: 320");
+    let wide = file([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], -220.0)
+        .replace("image_width: 640", "image_width: 320");
     assert_eq!(rig_of(&[&shifted, &wide]).unwrap().sizes, [640, 320].map(|w| Some(Size::new(w, 480))));
     let (s, c) = libm::sincos(0.1);
     let left = file([c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c], 0.0);
