@@ -533,8 +533,8 @@ fn ros_files_of_two_cameras_make_a_pair() {
         let fisheye = texts[1].replace("plumb_bob", "equidistant");
         assert!(rectified_refusal(&fisheye).contains("the lens is equidistant"), "{fisheye}");
     }
-    let bare = line(&right).replace(&lists(&right)[0], "");
-    let found = rig_of(&[&bare, &bare]).unwrap();
+    let bare = [&left, &right].map(|text| line(text).replace(&lists(text)[0], ""));
+    let found = rig_of(&bare.each_ref().map(String::as_str)).unwrap();
     assert_eq!(found.cameras[1].distortion, Distortion::default(), "an empty list");
 }
 
