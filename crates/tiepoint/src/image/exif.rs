@@ -17,6 +17,8 @@ pub struct Metadata {
     pub model: Option<String>,
     /// The focal length.
     pub focal: Option<Focal>,
+    /// The width and height of the picture as the camera took it, in pixels.
+    pub taken: Option<[f64; 2]>,
     /// Where the camera was.
     pub position: Option<Position>,
     /// The direction of gravity for the camera, with x to the right and y to the bottom of the stored pixels; from the
@@ -51,14 +53,23 @@ pub struct Position {
     pub altitude: Option<f64>,
 }
 
+/// By how much the shape of an image differs from that of the picture taken, as a share, if it was cropped: more than
+/// rounding changes it.
+const CROPPED: f64 = 0.02;
+
 /// The diagonal of film of 24 × 36 mm.
 const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 
 impl Metadata {
     /// The focal length in pixels of an image of this size; `None` where it is unknown or absurd: below a tenth of the
-    /// longer side or above a hundred times.
+    /// longer side or above a hundred times. It is unknown, too, of an image with another shape than the camera took,
+    /// which was cropped: its field of view is not that of the camera.
     pub fn focal_px(&self, size: Size) -> Option<f64> {
         let (width, height) = (size.width as f64, size.height as f64);
+        let shape = |[a, b]: [f64; 2]| a.max(b) / a.min(b);
+        if self.taken.is_some_and(|taken| (shape(taken) / shape([width, height]) - 1.0).abs() > CROPPED) {
+            return None;
+        }
         let px = match self.focal? {
             Focal::Film35(focal) => focal / FILM_DIAGONAL * (width * width + height * height).sqrt(),
             // The sensor's width belongs to the longer side, even when the camera was held upright.
@@ -112,9 +123,15 @@ pub(crate) fn of_exif(exif: &Exif) -> Metadata {
         make: text(exif, Tag::Make),
         model: text(exif, Tag::Model),
         focal: focal(exif),
+        taken: taken(exif),
         position: position(exif),
         gravity: gravity(exif),
     }
+}
+
+fn taken(exif: &Exif) -> Option<[f64; 2]> {
+    let side = |tag| number(exif, tag).filter(|v| *v >= 1.0 && v.is_finite());
+    Some([side(Tag::PixelXDimension)?, side(Tag::PixelYDimension)?])
 }
 
 fn focal(exif: &Exif) -> Option<Focal> {
@@ -219,6 +236,13 @@ mod tests {
         let lens = Focal::Lens { focal: 5.0, sensor_width: 10.0 };
         assert_eq!(px(lens), Some(1800.0), "by the sensor");
         assert_eq!(px(Focal::LensOnly(5.0)), None, "of a sensor of unknown size");
+        let taken = |taken: [f64; 2], size| {
+            let of = Metadata { focal: Some(Focal::Film35(36.0)), taken: Some(taken), ..Metadata::default() };
+            of.focal_px(size).map(f64::round)
+        };
+        assert_eq!(taken([2832.0, 2128.0], Size::new(800, 601)), Some(833.0), "reduced");
+        assert_eq!(taken([2832.0, 2128.0], Size::new(601, 800)), Some(833.0), "turned upright");
+        assert_eq!(taken([2832.0, 2128.0], Size::new(400, 601)), None, "cropped");
         assert_eq!(px(Focal::Film35(1e9)), None, "absurdly long");
         assert_eq!(px(Focal::Film35(1e-9)), None, "absurdly short");
     }
