@@ -61,6 +61,8 @@ pub(crate) struct Level {
     pub(crate) own: Own,
     /// The descriptors in the memory of the GPU that made them; its keypoints are in pixels of the level.
     on_device: Option<GpuFeatures>,
+    /// The numbers of the corners among those on the device, unless they are all of these.
+    which: Option<Vec<u32>>,
 }
 
 impl Level {
@@ -81,17 +83,31 @@ impl Level {
         let Some(GpuFeatures { descriptors, dimension, .. }) = &self.on_device else {
             return Ok(Cow::Borrowed(&self.features));
         };
-        let descriptors = by_value!(map descriptors, values => values.to_vec()?);
+        let descriptors = by_value!(map descriptors, values => {
+            let all = values.to_vec()?;
+            match &self.which {
+                Some(which) => which.iter().flat_map(|i| &all[*i as usize * dimension..][..*dimension]).copied().collect(),
+                None => all,
+            }
+        });
         Ok(Cow::Owned(Features { descriptors, dimension: *dimension, ..self.features.clone() }))
     }
 
     /// The same with those corners alone whose numbers these are.
     ///
     /// # Errors
-    /// As [`on_host`](Self::on_host).
+    /// [`Error::Mismatch`](crate::Error::Mismatch) for a number that there is none of.
     pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
-        let features = self.on_host()?.subset(corners)?;
-        Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
+        let features = self.features.subset(corners)?;
+        let number = |i: &usize| self.which.as_ref().map_or(*i as u32, |which| which[*i]);
+        let which = self.on_device.is_some().then(|| corners.iter().map(number).collect());
+        Ok(Self {
+            scale: self.scale,
+            features,
+            own: Own::default(),
+            on_device: self.on_device.clone(),
+            which,
+        })
     }
 
     /// The same in the memory of a GPU, where the keypoints may be in other pixels.
@@ -99,9 +115,10 @@ impl Level {
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
-        match &self.on_device {
-            Some(features) => Ok(features.clone()),
-            None => GpuFeatures::upload(gpu, &self.features),
+        match (&self.on_device, &self.which) {
+            (Some(features), Some(which)) => features.gather(which),
+            (Some(features), None) => Ok(features.clone()),
+            (None, _) => GpuFeatures::upload(gpu, &self.features),
         }
     }
 }
@@ -194,7 +211,7 @@ impl<'p> StructureFinder<'p> {
                 k.scale *= ratio[0];
             }
             features.image = full;
-            levels[of].push(Level { scale, features, own, on_device });
+            levels[of].push(Level { scale, features, own, on_device, which: None });
         }
         Ok(levels)
     }

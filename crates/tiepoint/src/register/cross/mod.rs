@@ -189,8 +189,7 @@ impl Found {
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
         let Repetition { correlation, px } = least;
-        let [in_a, in_b] = self.levels.each_ref().map(|levels| search::between_halves(levels, finder));
-        let halves = in_a?.max(in_b?);
+        let halves = search::between_halves([&self.levels[0], &self.levels[1]], finder)?;
         Ok(Alternatives { places: self.places, halves, repeats: correlation, repeats_px: px * pixel })
     }
 

@@ -212,11 +212,12 @@ fn matched_on(
 }
 
 /// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
-/// the right, or the upper with the lower. `levels` are those of the picture.
-pub(super) fn between_halves(levels: &[Level], finder: &StructureFinder<'_>) -> Result<usize> {
-    let _stage = finder.processor.cpu.stage("halves");
-    let mut most = 0;
-    for axis in 0..2 {
+/// the right, or the upper with the lower. `pictures` are the levels of each.
+pub(super) fn between_halves(pictures: [&[Level]; 2], finder: &StructureFinder<'_>) -> Result<usize> {
+    let cpu = &finder.processor.cpu;
+    let _stage = cpu.stage("halves");
+    let found = cpu.try_map(4, |i| {
+        let (levels, axis) = (pictures[i / 2], i % 2);
         let half = |second: bool| -> Result<Vec<Level>> {
             let of_level = |level: &Level| {
                 let Size { width, height } = level.image();
@@ -230,10 +231,10 @@ pub(super) fn between_halves(levels: &[Level], finder: &StructureFinder<'_>) -> 
         };
         let (one, other) = (half(false)?, half(true)?);
         let mut voted = votes([&one, &other], [0, 0], 0..1, finder)?;
-        let found = hypotheses(&mut voted, &finder.processor.cpu)?;
-        most = most.max(found.first().map_or(0, |best| best.cells));
-    }
-    Ok(most)
+        let best = hypotheses(&mut voted, cpu)?;
+        Ok(best.first().map_or(0, |best| best.cells))
+    })?;
+    Ok(found.into_iter().max().unwrap_or(0))
 }
 
 /// The best hypotheses, by the number of places they cover, without near duplicates.
