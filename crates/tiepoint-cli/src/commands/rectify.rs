@@ -65,6 +65,8 @@ struct RectifiedPair {
     agreement: Option<Agreement>,
     /// Whether the second picture is the left one.
     exchanged: bool,
+    /// Whether the calibration stores it (`--stored`).
+    stored: bool,
 }
 
 /// Puts a pair of points into the order of the rectified pictures.
@@ -90,7 +92,8 @@ fn calibrated(
     };
     let pairs: Vec<_> = found.correspondences().into_iter().map(in_order(exchanged)).collect();
     let agreement = rectification.agreement(&rectification.near_rows(&pairs, arguments.inlier_distance()));
-    Ok(RectifiedPair::new(rectification, FocalSource::Calibration, agreement, exchanged))
+    let pair = RectifiedPair::new(rectification, FocalSource::Calibration, agreement, exchanged);
+    Ok(RectifiedPair { stored: arguments.stored, ..pair })
 }
 
 fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<RectifiedPair> {
@@ -114,7 +117,7 @@ impl RectifiedPair {
     ) -> Self {
         let range = agreement.map(|a| range_to_search(a.disparities));
         let calibration = RectifiedCalibration { range, ..rectification.calibration() };
-        Self { rectification, calibration, source, agreement, exchanged }
+        Self { rectification, calibration, source, agreement, exchanged, stored: false }
     }
 
     /// The matches that lie in the rectified pictures, in their pixels.
@@ -157,7 +160,7 @@ impl RectifiedPair {
             let (Size { width, height }, [x, y]) = (view.size, view.principal);
             !(0.0..width as f64).contains(&x) || !(0.0..height as f64).contains(&y)
         });
-        let outside = outside.filter(|_| self.source == FocalSource::Calibration).map(|view| {
+        let outside = outside.filter(|_| self.stored).map(|view| {
             let [x, y] = view.principal;
             format!(
                 "the principal point ({x:.0}, {y:.0}) lies outside of the rectified picture of {}: is the stored rectification for \

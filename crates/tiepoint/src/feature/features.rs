@@ -122,6 +122,11 @@ impl Features {
         Ok(())
     }
 
+    /// Keypoints of an image of this size, without descriptors.
+    pub(crate) fn without_descriptors(keypoints: Vec<Keypoint>, image: Size) -> Self {
+        Self { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image }
+    }
+
     /// The features at `indices`, all in range, in that order.
     pub(super) fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
         Self {

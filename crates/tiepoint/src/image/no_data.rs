@@ -44,6 +44,10 @@ pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64
     image
 }
 
+/// What [`unnamed`] takes for a mark: one value in so many, so many ranges apart.
+const FEW: usize = 1000;
+const APART: f64 = 2.0;
+
 /// A value that marks pixels without data, as it seems, and how many of these values hold it: one in [`FEW`] or more. It
 /// is farther from all others than [`APART`] times their range.
 pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)> {
@@ -70,10 +74,6 @@ pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)>
     };
     mark(least, greatest.0).or_else(|| mark(greatest, least.0).map(|(value, count)| (-value, count)))
 }
-
-/// See [`unnamed`].
-const FEW: usize = 1000;
-const APART: f64 = 2.0;
 
 /// Hides the pixels all of whose channels are `no_data`.
 pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {

@@ -99,7 +99,7 @@ pub fn features_to_tie(
     modality: Modality,
 ) -> [Result<FoundFeatures>; 2] {
     match modality {
-        Modality::Cross => images.map(|image| Ok(cross::places(vec![], image.size()).into())),
+        Modality::Cross => images.map(|image| Ok(Features::without_descriptors(vec![], image.size()).into())),
         Modality::Auto | Modality::Same => finder.detect_pair(images, masks),
     }
 }

@@ -112,7 +112,7 @@ impl Collection {
         let photograph = self.decode(index, &sources)?;
         let Some((structure, keypoints)) = photograph.structure(cpu)? else { return Ok(None) };
         let image = photograph.image.size();
-        let corners = Features { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image };
+        let corners = Features::without_descriptors(keypoints, image);
         Ok(Some((structure, photograph.in_full_size(corners))))
     }
 

@@ -13,7 +13,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
 use crate::feature::gpu::gather::source as gathering;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::{Descriptors, Features, Keypoint, WORDS, to_words};
+use crate::feature::{Features, Keypoint, WORDS, to_words};
 use crate::filter::gauss::GaussOptions;
 use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
@@ -446,8 +446,7 @@ impl GpuStructure {
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
         let found = prepared.into_iter().zip(pictures).zip(corners.into_iter().zip(described));
         let found = found.map(|((picture, intensity), (keypoints, on_device))| {
-            let (descriptors, image) = (Descriptors::U8(vec![]), picture.size);
-            let features = Features { keypoints, descriptors, dimension: 0, image };
+            let features = Features::without_descriptors(keypoints, picture.size);
             let own = picture.lanes.map(|lanes| Own {
                 lanes: Lanes::Device(GpuImage::clone(&lanes)),
                 on_device: Some(intensity),
@@ -514,9 +513,8 @@ impl GpuStructure {
         turns: &Range<i32>,
         back: bool,
     ) -> Result<GpuFeatures> {
-        let (GpuDescriptors::U8(from), gpu) = (&features.descriptors, &self.gpu) else {
-            return Ok(features.clone());
-        };
+        let GpuDescriptors::U8(from) = &features.descriptors else { return Ok(features.clone()) };
+        let gpu = &self.gpu;
         let (n, times) = (from.len() / LENGTH, turns.len());
         let (to, keypoints) = (gpu.buffer(times * from.len())?, gpu.buffer(times * n * WORDS)?);
         commands.stage("structure");

@@ -177,7 +177,7 @@ fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
     }
 }
 
-fn finite(word: &str) -> Option<f64> {
+pub(super) fn finite(word: &str) -> Option<f64> {
     word.parse::<f64>().ok().filter(|v| v.is_finite())
 }
 

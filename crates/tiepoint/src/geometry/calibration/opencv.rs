@@ -103,10 +103,18 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     Ok(calibration)
 }
 
+/// The files that hold a single camera, unless one holds both.
+fn alone(documents: &[Document]) -> Vec<&Document> {
+    match find(documents, CAMERAS[0][0]) {
+        Some(_) => vec![],
+        None => documents.iter().filter(|d| d.find(ALONE[0]).is_some()).collect(),
+    }
+}
+
 /// Two cameras from M1 and M2, or from two files of one camera each.
 fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
-    let alone: Vec<&Document> = documents.iter().filter(|d| d.find(ALONE[0]).is_some()).collect();
-    if find(documents, CAMERAS[0][0]).is_none() && !alone.is_empty() {
+    let alone = alone(documents);
+    if !alone.is_empty() {
         let [left, right] = alone[..] else {
             return Err(alone[0].wrong(format!(
                 "{} of the files hold a single camera (camera_matrix): expected two, the left one first, or one file \
@@ -224,16 +232,22 @@ fn rotation(document: &Document, entry: &Entry) -> Result<Mat3> {
     Ok(m)
 }
 
+/// A number of pixels.
+fn side(document: &Document, entry: &Entry, v: f64) -> Result<usize> {
+    let sound = (1.0..=f64::from(u32::MAX)).contains(&v) && v.fract() == 0.0;
+    let wrong = || document.wrong_at(entry, format!("is {v}, expected a number of pixels"));
+    sound.then_some(v as usize).ok_or_else(wrong)
+}
+
+fn both_sides(document: &Document, entry: &Entry) -> Result<Size> {
+    let [w, h] = document.vector(entry)?;
+    Ok(Size::new(side(document, entry, w)?, side(document, entry, h)?))
+}
+
 /// Width and height, in one entry or in two.
 fn size(documents: &[Document]) -> Result<Option<Size>> {
-    let side = |document: &Document, entry: &Entry, v: f64| {
-        let sound = (1.0..=f64::from(u32::MAX)).contains(&v) && v.fract() == 0.0;
-        let wrong = || document.wrong_at(entry, format!("is {v}, expected a number of pixels"));
-        sound.then_some(v as usize).ok_or_else(wrong)
-    };
     if let Some((d, e)) = find(documents, SIZE) {
-        let [w, h] = d.vector(e)?;
-        return Ok(Some(Size::new(side(d, e, w)?, side(d, e, h)?)));
+        return both_sides(d, e).map(Some);
     }
     let one = |names| find(documents, names).map(|(d, e)| side(d, e, d.number(e)?)).transpose();
     Ok(one(WIDTH)?.zip(one(HEIGHT)?).map(|(w, h)| Size::new(w, h)))
@@ -242,15 +256,11 @@ fn size(documents: &[Document]) -> Result<Option<Size>> {
 /// The sizes of the left and of the right camera's pictures: of two files that each hold a camera its own, otherwise one for both
 /// unless the second camera has its own.
 fn sizes(documents: &[Document]) -> Result<[Option<Size>; 2]> {
-    let alone: Vec<&Document> = documents.iter().filter(|d| d.find(ALONE[0]).is_some()).collect();
-    if let [left, right] = alone[..]
-        && find(documents, CAMERAS[0][0]).is_none()
-    {
+    if let [left, right] = alone(documents)[..] {
         return Ok([size(from_ref(left))?, size(from_ref(right))?]);
     }
     let (both, second) = (size(documents)?, find(documents, SECOND_SIZE));
-    let second = second.map(|(d, e)| d.vector(e)).transpose()?;
-    Ok([both, second.map_or(both, |[w, h]: [f64; 2]| Some(Size::new(w as usize, h as usize)))])
+    Ok([both, second.map(|(d, e)| both_sides(d, e)).transpose()?.or(both)])
 }
 
 fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {

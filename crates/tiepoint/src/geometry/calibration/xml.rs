@@ -3,7 +3,7 @@
 //! Children of `<opencv_storage>` are read: `<key>number</key>` and `<key type_id="opencv-matrix">` with its
 //! `<rows>`, `<cols>`, `<dt>` and `<data>`. Other children are skipped.
 
-use super::document::{Entry, MatrixParts, Parsed, Value};
+use super::document::{Entry, MatrixParts, Parsed, Value, finite};
 use roxmltree::{Document, Node, ParsingOptions};
 
 /// The most elements and texts of a file; real ones have hundreds.
@@ -54,8 +54,7 @@ fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
 
 /// A number, several of them (a sequence), or a text.
 fn plain(text: &str) -> Value {
-    let numbers = || text.split_whitespace().map(|word| word.parse().ok().filter(|v: &f64| v.is_finite()));
-    match numbers().collect::<Option<Vec<f64>>>() {
+    match text.split_whitespace().map(finite).collect::<Option<Vec<f64>>>() {
         Some(row) if row.len() > 1 => Value::matrix(1, row),
         _ => Value::number_or(text, || Value::Text(text.trim_matches('"').into())),
     }

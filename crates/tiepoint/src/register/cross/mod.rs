@@ -26,7 +26,7 @@ use super::tie::TieOptions;
 use super::{Alternatives, TiePoints};
 use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, described};
-use crate::feature::{Descriptors, Features, Keypoint};
+use crate::feature::{Features, Keypoint};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::geometry::estimate::{estimate, refine, residuals};
 use crate::geometry::{Affine, Correspondence, Estimate, Homography, Model, ModelKind, Similarity};
@@ -189,7 +189,7 @@ impl Found {
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
         let Repetition { correlation, px } = least;
-        let halves = search::between_halves([&self.levels[0], &self.levels[1]], finder)?;
+        let halves = repeats::between_halves([&self.levels[0], &self.levels[1]], finder)?;
         Ok(Alternatives { places: self.places, halves, repeats: correlation, repeats_px: px * pixel })
     }
 
@@ -343,8 +343,8 @@ fn by_corners(
 ) -> Result<([Features; 2], TiePoints)> {
     let matches = found.matches(REACH[0], processor)?;
     let features = [
-        places(pictures[0].in_full_pixels(found.corners(0))?, pictures[0].full),
-        places(pictures[1].in_full_pixels(found.corners(1))?, pictures[1].full),
+        Features::without_descriptors(pictures[0].in_full_pixels(found.corners(0))?, pictures[0].full),
+        Features::without_descriptors(pictures[1].in_full_pixels(found.corners(1))?, pictures[1].full),
     ];
     let [a, b] = features.each_ref().map(|features| features.keypoints.as_slice());
     let tie = match model {
@@ -376,11 +376,6 @@ fn by_corners(
     Ok((features, tie))
 }
 
-/// Places of a picture of this size as features without descriptors.
-pub(super) fn places(keypoints: Vec<Keypoint>, image: Size) -> Features {
-    Features { keypoints, descriptors: Descriptors::U8(vec![]), dimension: 0, image }
-}
-
 /// The map and the places in pixels of the full pictures.
 fn in_full_pixels(aligned: &Aligned, pictures: [&Structure; 2]) -> Result<Option<full_size::Tied>> {
     let [a, b] = pictures.map(|of| onto(of.full, of.size()));
@@ -403,7 +398,7 @@ fn by_places(
     options: &TieOptions,
     cpu: &Cpu,
 ) -> Result<Option<([Features; 2], TiePoints)>> {
-    let mut features = pictures.map(|picture| places(vec![], picture.full));
+    let mut features = pictures.map(|picture| Features::without_descriptors(vec![], picture.full));
     let (mut matches, mut pairs) = (vec![], vec![]);
     for place in found {
         let (i, Place { a, b, .. }) = (matches.len() as u32, place);

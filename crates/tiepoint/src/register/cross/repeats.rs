@@ -4,11 +4,17 @@
 //! The channels at a quarter of the size, less their means, are correlated with themselves at every displacement of up to
 //! half of the picture (autocorrelation), over a sample of the pixels with the most structure: first at every other
 //! displacement along each axis, then around the best of each row.
+//!
+//! Under perspective what repeats itself changes its size, and no displacement fits: so one half of a picture is searched for
+//! in its other half, too ([`between_halves`]).
 
+use super::search;
 use crate::Result;
 use crate::device::{Cpu, dispatch};
+use crate::feature::Keypoint;
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, pixels};
-use crate::image::Image;
+use crate::feature::structure::{Level, StructureFinder};
+use crate::image::{Image, Size};
 use crate::numeric::length;
 use fearless_simd::Simd;
 
@@ -86,6 +92,32 @@ impl Repetition {
         let best = best.max_by(|a, b| a.correlation.total_cmp(&b.correlation));
         Ok(best.unwrap_or_default())
     }
+}
+
+/// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
+/// the right, or the upper with the lower. `pictures` are the levels of each.
+pub(super) fn between_halves(pictures: [&[Level]; 2], finder: &StructureFinder<'_>) -> Result<usize> {
+    let cpu = &finder.processor.cpu;
+    let _stage = cpu.stage("halves");
+    let found = cpu.try_map(4, |i| {
+        let (levels, axis) = (pictures[i / 2], i % 2);
+        let half = |second: bool| -> Result<Vec<Level>> {
+            let of_level = |level: &Level| {
+                let Size { width, height } = level.image();
+                let middle = 0.5 * [width, height][axis] as f32;
+                let is_there = |k: &Keypoint| ([k.x, k.y][axis] >= middle) == second;
+                let corners = level.keypoints();
+                let which: Vec<usize> = (0..corners.len()).filter(|i| is_there(&corners[*i])).collect();
+                level.subset(&which)
+            };
+            levels.iter().take(2).map(of_level).collect()
+        };
+        let (one, other) = (half(false)?, half(true)?);
+        let mut voted = search::votes([&one, &other], [0, 0], 0..1, finder)?;
+        let best = search::hypotheses(&mut voted, cpu)?;
+        Ok(best.first().map_or(0, |best| best.cells))
+    })?;
+    Ok(found.into_iter().max().unwrap_or(0))
 }
 
 /// Channels less their means, 0 where pixels do not count.

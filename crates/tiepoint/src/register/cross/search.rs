@@ -211,32 +211,6 @@ fn matched_on(
     Ok(found.collect())
 }
 
-/// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
-/// the right, or the upper with the lower. `pictures` are the levels of each.
-pub(super) fn between_halves(pictures: [&[Level]; 2], finder: &StructureFinder<'_>) -> Result<usize> {
-    let cpu = &finder.processor.cpu;
-    let _stage = cpu.stage("halves");
-    let found = cpu.try_map(4, |i| {
-        let (levels, axis) = (pictures[i / 2], i % 2);
-        let half = |second: bool| -> Result<Vec<Level>> {
-            let of_level = |level: &Level| {
-                let Size { width, height } = level.image();
-                let middle = 0.5 * [width, height][axis] as f32;
-                let is_there = |k: &Keypoint| ([k.x, k.y][axis] >= middle) == second;
-                let corners = level.keypoints();
-                let which: Vec<usize> = (0..corners.len()).filter(|i| is_there(&corners[*i])).collect();
-                level.subset(&which)
-            };
-            levels.iter().take(2).map(of_level).collect()
-        };
-        let (one, other) = (half(false)?, half(true)?);
-        let mut voted = votes([&one, &other], [0, 0], 0..1, finder)?;
-        let best = hypotheses(&mut voted, cpu)?;
-        Ok(best.first().map_or(0, |best| best.cells))
-    })?;
-    Ok(found.into_iter().max().unwrap_or(0))
-}
-
 /// The best hypotheses, by the number of places they cover, without near duplicates.
 pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesis>> {
     let _stage = cpu.stage("hypotheses");
