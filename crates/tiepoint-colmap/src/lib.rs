@@ -5,10 +5,10 @@
 //! | `cameras` | `SIMPLE_RADIAL`: f, cx, cy, 0; `prior_focal_length` where the photographs say f |
 //! | `images` | every photograph that can be read; ids are the collection's numbers |
 //! | `keypoints` | x, y and the affine shape, 6 columns; COLMAP's first pixel has its centre at (½, ½) |
-//! | `descriptors` | bytes of each row: SIFT's 128, type SIFT; those of others, floats as 4 bytes each, of undefined type and not in 3.8 |
+//! | `descriptors` | SIFT's 128 bytes, type SIFT; others as bytes or 4-byte floats, type undefined, not in 3.8 |
 //! | `matches`, `two_view_geometries` | verified pairs alone: all their matches; those confirmed, configuration, F, E, H |
 //! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude; gravity, of those that say their orientation and are not mirrored, as COLMAP 4.2 |
-//! | `rigs`, `frames` and theirs | one rig for each camera, one frame for each image, as COLMAP makes them; not in 3.8 |
+//! | `rigs`, `frames`, their tables | one rig for each camera, one frame for each image, as in COLMAP; not in 3.8 |
 //!
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
 //! Where it is asked for, the layout is that of 3.8, which Debian and Ubuntu have: later versions read it, too, but it
@@ -120,8 +120,8 @@ pub fn export(
     export_beside(collection, path, options, cpu, || Ok(()))
 }
 
-/// As [`export`], but the pairs need not be matched yet: `matching` does it, while another thread writes the photographs
-/// and their features, which are most of the database. The file is the same.
+/// As [`export`], but the pairs need not be matched yet: `matching` does that, while another thread writes the
+/// photographs and their features, which are most of the database. The file is the same.
 ///
 /// # Errors
 /// As [`export`], and those of `matching`.
@@ -277,7 +277,7 @@ impl<'d> Tables<'d> {
         let (bytes, width) = descriptors(&features.descriptors);
         let (count, dimension) = (features.len(), features.dimension);
         let kind = if (width, dimension) == (1, SIFT_BYTES) { SIFT } else { UNDEFINED };
-        // 3.8 knows SIFT's descriptors alone.
+        // Version 3.8 holds only SIFT's descriptors.
         let written = !options.without_descriptors && dimension > 0 && (kind == SIFT || !options.old_layout);
         if written {
             self.descriptors.execute(params![id, kind, count, width * dimension, bytes])?;

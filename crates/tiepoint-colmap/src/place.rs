@@ -1,9 +1,9 @@
 //! The place of a database: an existing file there, and the file that replaces it when it is finished.
 //!
-//! The new database is made beside its place, flushed to disk and renamed. Until then the old database is not changed,
-//! nor are the files that `SQLite` keeps beside it, which hold transactions that are part of it. Before the new one
-//! replaces it, `SQLite` itself closes the old one while nothing else can use it. Then everything that was committed is
-//! in the database, and no file is left beside it that would be taken for a part of the new one.
+//! The new database is written next to its place, flushed to disk and renamed. Until then the old database is not
+//! changed, nor are the files that `SQLite` keeps beside it, which hold transactions that are part of it. Before the
+//! new one replaces it, `SQLite` itself closes the old one while nothing else can use it. Then everything that was
+//! committed is in the database, and no file is left beside it that would be taken for a part of the new one.
 
 use crate::schema::APPLICATION;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -29,7 +29,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Begins a database beside its place. If that is a symbolic link, the file that it leads to is replaced.
+    /// Begins a database next to its place. If that is a symbolic link, the file that it leads to is replaced.
     pub(crate) fn beside(path: &Path, replace: bool) -> Result<Self> {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {

@@ -36,7 +36,7 @@ pub(crate) fn numbers(pairs: &[[u32; 2]]) -> Vec<u8> {
 pub(crate) fn moved_fundamental(f: [f64; 9]) -> [f64; 9] {
     let t = -f64::from(CENTRE);
     let [a, b, c, d, e, g, h, i, j] = f;
-    // The last column takes up the move in the first image, then the last row that in the second.
+    // The last column absorbs the shift in the first image, then the last row that in the second.
     let (c, g, j) = (c + t * (a + b), g + t * (d + e), j + t * (h + i));
     [a, b, c, d, e, g, h + t * (a + d), i + t * (b + e), j + t * (c + g)]
 }

@@ -1,7 +1,7 @@
 //! The tables of COLMAP 4.1, and of 3.8.
 
-/// For a file that is written once, by one process, and is discarded if that ends early: it needs no journal, and is
-/// flushed to disk as a whole before it is moved to its place.
+/// For a file that is written once, by one process, and is discarded if the process ends early: it needs no journal,
+/// and is flushed to disk as a whole before it is moved to its place.
 pub(crate) const PRAGMAS: &str = "
     PRAGMA page_size = 16384;
     PRAGMA journal_mode = OFF;
@@ -11,7 +11,7 @@ pub(crate) const PRAGMAS: &str = "
     PRAGMA foreign_keys = OFF;
 ";
 
-/// `application_id` of databases that are written here: \"tiep\".
+/// `application_id` of databases that are written here: "tiep".
 pub(crate) const APPLICATION: i32 = 0x7469_6570;
 
 /// Tables that are the same in both layouts.
@@ -118,7 +118,7 @@ pub(crate) const RIGS_AND_FRAMES: &str = "
     INSERT INTO frame_data SELECT image_id, image_id, camera_id, 0 FROM images;
 ";
 
-/// The other tables of 3.8: no rigs and frames, positions beside the names, one type of descriptors.
+/// The other tables of 3.8: no rigs and frames, positions in the table of images, one type of descriptors.
 pub(crate) const OLD_TABLES: &str = "
     PRAGMA user_version = 3800;
     CREATE TABLE images (

@@ -16,8 +16,8 @@ pub type Definitions = Vec<(&'static str, String)>;
 /// natural alignment of its members.
 #[expect(unsafe_code, reason = "kernels read what it writes")]
 pub unsafe trait Value: Copy {
-    /// The numbers that extents of buffers are computed with: whole numbers as `i128`, so that no product of three
-    /// overflows.
+    /// The numbers that extents of buffers are computed with: integers as `i128`, so that no product of three 32-bit
+    /// numbers overflows.
     type Extent;
 
     /// The value for extents.
@@ -92,7 +92,7 @@ unsafe impl<T: Value, const N: usize> Value for [T; N] {
 /// launch, and with what earlier kernels and uploads have put into buffers that it reads indices from.
 #[expect(unsafe_code, reason = "nothing but the promise keeps a kernel inside its buffers")]
 pub unsafe trait KernelArguments {
-    /// The same arguments without a lifetime: what [`crate::Kernel`] is a kernel of.
+    /// The same arguments with the lifetime `'static`: the type parameter of [`crate::Kernel`].
     type Static: 'static;
 
     /// The kernel's name.
@@ -176,7 +176,7 @@ pub struct Bound {
 /// The values of a launch side by side.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
-    /// Words, for the alignment's sake.
+    /// Words of 64 bits, for their alignment.
     words: Box<[u64]>,
     bytes: usize,
 }
@@ -425,7 +425,7 @@ macro_rules! kernel {
     (@kind $element:ty as $kind:ident) => { stringify!($kind) };
 }
 
-/// The bytes at a multiple of which a buffer begins: as declared, and as its type in C wants it.
+/// The alignment of a buffer in bytes: the larger of the declared one and that of its type in C.
 #[doc(hidden)]
 pub fn alignment<T: Element>(kind: &str, declared: &[usize]) -> usize {
     let numbers = kind.rsplit_once('x').and_then(|(_, n)| n.parse::<usize>().ok()).unwrap_or(1);
@@ -436,8 +436,8 @@ pub fn alignment<T: Element>(kind: &str, declared: &[usize]) -> usize {
 #[doc(hidden)]
 pub type Member = (String, usize, usize);
 
-/// The `typedef` of a struct of `size` bytes. What lies between and behind its members is written out: rusticl (Mesa
-/// 22.3) takes the size of an argument without it.
+/// The `typedef` of a struct of `size` bytes. Padding between and behind its members is declared, because rusticl (Mesa
+/// 22.3) does not count it in the size of an argument.
 #[doc(hidden)]
 pub fn structure(name: &str, members: &[Member], size: usize) -> String {
     let mut text = String::from("typedef struct { ");

@@ -17,7 +17,7 @@ struct State {
     /// Those of them that open devices.
     opening: usize,
     stopped: bool,
-    /// Devices are not opened now.
+    /// Whether opening devices is paused.
     paused: bool,
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn is_stopped() -> bool {
     THREADS.lock().stopped
 }
 
-/// Starts nothing more in the background of this process. Whether something still runs: a device is being opened, or
-/// programs are being compiled. The process must then end without its exit handlers.
+/// Starts nothing more in the background of this process. Returns whether something still runs there (a device is being
+/// opened, or programs are being compiled): then the process must end without its exit handlers.
 pub fn stop_background() -> bool {
     let mut state = THREADS.lock();
     state.stopped = true;
@@ -107,12 +107,12 @@ pub fn finish_background() {
     drop(THREADS.wait_while(|state| state.busy > 0));
 }
 
-/// Against a thread of normal priority on the same core, one of this `nice` value gets 1.25 to the power of −`nice` of
-/// its time.
+/// Competing for a core with a thread of normal priority, a thread of this `nice` value gets 1.25 to the power of
+/// −`nice` of that thread's time: about a tenth.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Lowers the priority of this thread. Other systems than Linux would lower that of the process, so it stays there.
+/// Lowers the priority of this thread. Does nothing on other systems than Linux, where it would lower the process's.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     // An error only leaves the priority as it is.

@@ -207,7 +207,7 @@ impl Memory {
         let raw = match gpu.shared.pool.take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
-                // Memory that the pool keeps may be missing.
+                // The memory that the pool keeps may be just what is missing.
                 driver.finish()?;
                 gpu.shared.pool.clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
@@ -293,7 +293,7 @@ pub(crate) fn bytes_of<T>(len: usize) -> Result<usize> {
     bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))
 }
 
-/// Numbers in the device's memory. A clone is the same memory.
+/// Numbers in the device's memory. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Buffer<T> {
     pub(crate) memory: Arc<Memory>,
@@ -387,7 +387,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// All of it.
+    /// All numbers.
     ///
     /// # Errors
     /// [`Error::Driver`].

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Cancels this one, too.
+    /// A flag that also cancels this token.
     outer: Option<Arc<AtomicBool>>,
 }
 
@@ -19,7 +19,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// A token that is cancelled alone, or with this one; `None` if this is such a token itself.
+    /// A token that can be cancelled alone and is cancelled with this one; `None` if this is such a token already.
     pub fn inner(&self) -> Option<Self> {
         let outer = Some(self.flag.clone());
         self.outer.is_none().then(|| Self { flag: Arc::default(), outer })

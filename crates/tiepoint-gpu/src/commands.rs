@@ -16,7 +16,7 @@ pub(crate) enum Argument {
 /// The layout of rows, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    /// The first.
+    /// To the first row.
     pub(crate) offset: usize,
     /// From the start of a row to the start of the next.
     pub(crate) pitch: usize,
@@ -30,7 +30,7 @@ pub(crate) enum Command {
         group: [u32; 2],
         arguments: Vec<Argument>,
     },
-    /// Zeroes in the first bytes.
+    /// Sets the first bytes to zero.
     Zero {
         memory: Arc<Memory>,
         bytes: usize,
@@ -311,7 +311,7 @@ impl Commands {
         self.download_part((from, 0), (to, 0), len)
     }
 
-    /// Reads `len` numbers of a buffer, from one on, into a part of host memory.
+    /// Reads `len` numbers of a buffer, from number `from_first` on, into host memory from `to_first` on.
     ///
     /// # Errors
     /// [`Error::Usage`] when they leave either or something belongs to another device.

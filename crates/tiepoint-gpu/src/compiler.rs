@@ -73,7 +73,7 @@ impl Compiler {
                     compile_all(&device);
                 }
             });
-            // If no thread can be started, the CPU does the work; the next request tries again.
+            // If no thread can be started, the CPU does the work; the next program that is added tries again.
             state.threads += usize::from(spawned.is_ok());
         }
     }
@@ -96,7 +96,7 @@ fn compile_all(device: &Weak<Shared>) {
                 gpu.programs().entry(key.clone()).or_insert(program);
                 gpu.shared.compiler.lock().known.remove(&key);
             }
-            // A new request compiles it.
+            // The next request compiles it again.
             Err(Error::Cancelled) => drop(gpu.shared.compiler.lock().known.remove(&key)),
             Err(error) => drop(gpu.shared.compiler.lock().known.insert(key, Err(error))),
         }

@@ -117,7 +117,7 @@ impl Drop for Stream {
 #[derive(Debug)]
 pub(crate) struct Cuda {
     info: Info,
-    /// NVRTC's version; `None` where it is missing and kernels that came along serve the card.
+    /// NVRTC's version; `None` if it is missing or does not know the card, for which there are packaged kernels.
     compiler: Option<String>,
     stream: Arc<Stream>,
 }
@@ -370,7 +370,7 @@ impl Driver for Cuda {
         if self.compiler.is_none() {
             return Err(Error::Unsupported {
                 device: self.info.name.clone(),
-                feature: "a kernel for these options: NVRTC, which would compile it, cannot be loaded",
+                feature: "a kernel for these options: no NVRTC is found that could compile it",
             });
         }
         let binary = compile(name, source, &self.architecture())?;
@@ -542,9 +542,9 @@ macro_rules! owned {
 // Kernels hold their module.
 owned!(cuModuleUnload(Module: sys::CUmodule));
 owned!(cuEventDestroy_v2(CudaMark: sys::CUevent));
-// No longer needed once it is instantiated.
+// A captured graph is no longer needed once it is instantiated.
 owned!(cuGraphDestroy(CapturedGraph: sys::CUgraph));
-// One that is launched twice runs twice, one run after the other.
+// A graph that is launched twice runs twice, one run after the other.
 owned!(cuGraphExecDestroy(CudaGraph: sys::CUgraphExec));
 
 #[derive(Debug)]

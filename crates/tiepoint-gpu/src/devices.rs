@@ -79,7 +79,7 @@ impl Devices {
         self.refused.into_iter().next().map_or(Ok(self.found), Err)
     }
 
-    /// Sorts what the devices of a driver answered.
+    /// Separates the devices whose properties could be read from the errors of the others.
     pub(crate) fn of(answers: impl IntoIterator<Item = Result<Info>>) -> Self {
         let mut devices = Self::default();
         for answer in answers {
@@ -103,7 +103,7 @@ pub fn devices(api: Api) -> Result<Devices> {
     }
 }
 
-/// Fails where the driver's library is missing or is no such driver; asks the driver for nothing, which takes time.
+/// Fails if the driver's library is missing or is no such driver. Does not call the driver, which would take time.
 ///
 /// # Errors
 /// [`Error::Absent`].

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw(pub(crate) u64);
 
-/// A kernel, of which the driver that made it finds its [own](own) type.
+/// A kernel as an opaque object; the driver that made it gets its own type back by [`own`].
 pub(crate) type DriverKernel = dyn Any + Send + Sync;
 
 pub(crate) trait DriverProgram: Debug + Send + Sync {
@@ -72,11 +72,11 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn allocate_host(&self, bytes: usize) -> Result<*mut u8>;
     fn free_host(&self, memory: *mut u8);
 
-    /// What the key of a compiled program in the cache has beside its source: device, compiler, options.
+    /// The part of a compiled program's key in the cache that is not its source: device, compiler, options.
     fn binary_key(&self) -> String;
     /// The program and its binary for the cache on disk, which is empty where the driver itself keeps what it compiled.
     fn compile(&self, name: &str, source: &str) -> Result<(Arc<dyn DriverProgram>, Vec<u8>)>;
-    /// A program that came along with this one, for [`load`](Self::load).
+    /// The packaged binary of a program (`packaged.rs`), for [`load`](Self::load).
     fn packaged(&self, _source: &str) -> Option<Vec<u8>> {
         None
     }

@@ -1,5 +1,5 @@
-//! A stand-in for a card: it has no memory, runs nothing, reads zeros, and records the source of every program that it is
-//! asked for. With it kernels are packaged that calls on a card of this capability will need, where there is no card.
+//! A stand-in for a card: it has no memory, runs nothing, reads zeros, and records the source of every program that is
+//! requested. So the kernels that calls on a card of this capability need can be packaged on a machine without one.
 #![expect(unsafe_code, reason = "host memory for transfers that do not happen")]
 
 use crate::commands::Command;

@@ -1,4 +1,4 @@
-//! A trial whether a device computes f32 by IEEE 754, if its driver does not promise it.
+//! Tests whether a device computes f32 by IEEE 754, if its driver does not promise it.
 //!
 //! Mesa's rusticl promises neither denormals nor correctly rounded division, but has both. A trial proves nothing about
 //! other values, but no device is known that rounds wrongly or drops denormals only sometimes. It is fast enough to run
@@ -70,7 +70,7 @@ pub(crate) fn check(gpu: &Gpu) -> Result<()> {
     Ok(())
 }
 
-/// Every other number is of moderate size, the rest has any bits, denormals and infinities among them.
+/// In turn: any bits; denormals and the least normal numbers; numbers near 1; numbers whose products are denormal.
 fn numbers(seed: u32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {

@@ -181,7 +181,7 @@ impl fmt::Debug for Gpu {
     }
 }
 
-/// The time of a stage; here the device's own, of a stage of [`Commands`].
+/// The time of a stage; for a stage of [`Commands`], by the device's own clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageTime {
     /// The stage's name.

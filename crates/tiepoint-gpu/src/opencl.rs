@@ -64,13 +64,13 @@ pub(crate) struct OpenCl {
     info: Info,
     options: String,
     promises_ieee: bool,
-    /// It keeps compiled programs on disk itself.
+    /// Whether this is PoCL, which keeps compiled programs on disk itself.
     is_pocl: bool,
     device: Device,
     queue: CommandQueue,
     /// For work beside it.
     sides: [CommandQueue; Side::COUNT],
-    /// Maps host memory, which waits for nothing here.
+    /// A queue for mapping host memory, so that this waits for no other work.
     mapping: CommandQueue,
     /// The memory objects of host memory, by its address.
     mapped: Mutex<HashMap<usize, Raw>>,
@@ -264,10 +264,10 @@ fn waits(after: &[cl_event]) -> (u32, *const cl_event) {
     (after.len() as u32, if after.is_empty() { ptr::null() } else { after.as_ptr() })
 }
 
-/// Puts the writing of so many bytes of the host to a place of the device's memory into a queue.
+/// Enqueues a write of `bytes` bytes from the host to an offset in the device's memory.
 ///
 /// # Safety
-/// They must lie there, and must not change before they are written; the memory must have room for them.
+/// They must lie at `from`, and must not change before they are written; the memory must have room for them.
 unsafe fn write(
     queue: &CommandQueue,
     blocking: cl_bool,
@@ -280,10 +280,10 @@ unsafe fn write(
     unsafe { cl::enqueue_write_buffer(queue, to, blocking, offset, bytes, from.cast(), waited, after) }
 }
 
-/// Puts the reading of so many bytes of the device's memory from a place on into a queue.
+/// Enqueues a read of `bytes` bytes of the device's memory, from an offset on, to the host.
 ///
 /// # Safety
-/// The device's memory must have them, the host's must have room for them, and must not be used before they are read.
+/// The device's memory must have them; the host's must have room for them, and must not be used before they are read.
 unsafe fn read(
     queue: &CommandQueue,
     blocking: cl_bool,

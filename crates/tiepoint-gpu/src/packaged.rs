@@ -18,7 +18,7 @@ const PTX: u32 = 1000;
 
 static PACKAGED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cuda.kernels"));
 
-/// A program for a card: a binary of its generation, or else the newest PTX from before it.
+/// A program for a card: a binary of its generation, or else the newest PTX that is not newer than the card.
 pub(crate) fn find(source: &str, capability: u32) -> Option<Vec<u8>> {
     find_in(PACKAGED, source, capability)
 }
@@ -82,7 +82,7 @@ fn fit(architecture: u32, capability: u32) -> Option<(bool, u32)> {
 /// gave.
 ///
 /// # Errors
-/// The name of an architecture that is none.
+/// The name of an unknown architecture.
 pub fn packaged(programs: &[(String, String, Vec<u8>)]) -> Result<Vec<u8>, String> {
     let mut file = MAGIC.to_vec();
     file.extend((programs.len() as u32).to_le_bytes());

@@ -1,5 +1,5 @@
 //! Pinned host memory, which a device reads and writes directly.
-#![expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
+#![expect(unsafe_code, reason = "the device uses the memory, which the compiler cannot know")]
 
 use crate::buffer::{Free, Memory, bytes_of};
 use crate::driver::Driver;
@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Pinned memory that is free, by its size. Taking it from the driver costs more than filling it: 0.5 ms a megabyte, and
-/// 0.8 ms if it is less.
+/// Pinned memory that is free, by its size. Taking it from the driver costs more than filling it: 0.5 ms a megabyte,
+/// and 0.8 ms for less than a megabyte.
 #[derive(Debug, Default)]
 pub(crate) struct PinnedPool {
     free: Mutex<Free<PinnedStart>>,
@@ -27,7 +27,7 @@ impl PinnedPool {
     /// Smaller memory is not kept.
     const LEAST: usize = 4096;
 
-    /// Keeps memory that no transfer uses any more; returns false if there is too much.
+    /// Keeps memory that no transfer uses any more; returns false if it is too small, or if too much is kept already.
     fn keep(&self, bytes: usize, start: *mut u8) -> bool {
         let mut free = lock(&self.free);
         let keeps = bytes >= Self::LEAST && free.bytes + bytes <= Self::MOST;

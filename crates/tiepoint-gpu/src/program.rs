@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Within this time LLVM, within PoCL, has passed a signal on, also on a busy machine.
+/// The time within which the LLVM in PoCL passes a signal on, even on a busy machine.
 const SIGNAL: Duration = Duration::from_millis(200);
 
 /// A program that the device can run.
@@ -23,10 +23,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that came along, or from the cache on disk, if they have it.
+    /// The packaged program, or else the one in the cache on disk, if there is one.
     pub(crate) fn stored(gpu: &Gpu, source: &KernelSource) -> Option<Self> {
         let driver = gpu.driver();
-        // What the driver refuses (another version's, or broken) is looked up, and compiled, as if it were not there.
+        // A binary that the driver refuses (of another version, or broken) counts as missing.
         let loaded = |binary: Vec<u8>| driver.load(source.name, &binary).ok();
         let along = driver.packaged(&source.for_api(gpu.info().api)).and_then(loaded);
         let program = along.or_else(|| cache::load(&Self::key(gpu, source)).and_then(loaded))?;
@@ -37,7 +37,7 @@ impl Program {
     pub(crate) fn compiled(gpu: &Gpu, source: &KernelSource) -> Result<Self> {
         let driver = gpu.driver();
         let compiled = driver.compile(source.name, &source.for_api(gpu.info().api));
-        // At a signal LLVM within PoCL first removes what is being compiled, and then passes the signal on.
+        // On a signal the LLVM in PoCL first deletes what it compiles, then passes the signal on, which cancels.
         let (program, binary) = compiled.or_else(|error| {
             sleep(SIGNAL);
             gpu.check_cancel().and(Err(error))

@@ -18,7 +18,7 @@ impl Queue {
 
     /// Calls `wait`, which waits for all work, and records that all work given before is done.
     pub(crate) fn waiting<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
-        // Work has its number after it was given, so that all up to this number is waited for.
+        // Work gets its number after it was enqueued, so the wait covers all work up to this number.
         let given = self.given.load(Ordering::Acquire);
         let waited = wait()?;
         self.done.fetch_max(given, Ordering::AcqRel);

@@ -22,7 +22,7 @@ pub(crate) struct Declaration {
 }
 
 impl KernelSource {
-    /// An empty source; the name stands in errors.
+    /// An empty source; errors mention the name.
     pub fn new(name: &'static str) -> Self {
         Self { name, text: String::new(), definitions: Vec::new(), declarations: Vec::new() }
     }
@@ -76,7 +76,7 @@ impl KernelSource {
     }
 
     /// Declares a kernel and the size of its work groups, for a text that follows and defines it:
-    /// `KERNEL(name) { ... }`. The C types that its buffers are read as stand in the text before.
+    /// `KERNEL(name) { ... }`. The C types that its buffers are read as must be defined in the text before.
     #[must_use]
     pub fn kernel<A: KernelArguments>(self, group: [u32; 2]) -> Self {
         let [width, height] = group;
@@ -98,7 +98,7 @@ impl KernelSource {
         self
     }
 
-    /// Appends the C text of what `define` adds to the definitions, and gives its result.
+    /// Appends the C text of what `define` adds to the definitions, and returns its result.
     fn with_definitions<R>(&mut self, define: impl FnOnce(&mut Definitions) -> R) -> R {
         let known = self.definitions.len();
         let result = define(&mut self.definitions);

@@ -1,13 +1,13 @@
 //! A trial, when a device is opened, of properties that a driver does not tell: whether loops run to their end, and
 //! whether the groups of a launch may wait for one another.
 //!
-//! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 turns in all (`gallivm`,
+//! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 iterations in all (`gallivm`,
 //! `LP_MAX_TGSI_LOOP_ITERATIONS`; seen with 22.3) and continues after them as if they had finished: results are wrong,
 //! the same in every run, and no error is raised. Such a device is refused. A group that waits for one that started
 //! before it needs the other to continue meanwhile, which OpenCL does not promise. If it does not, only work that needs
 //! this is refused ([`Gpu::require_waiting`]), and the library runs it on the CPU.
 //!
-//! The kernel ends on every device: a group waits a limited number of turns, and once one has given up, no other waits.
+//! The kernel ends on every device: a group waits for a limited number of iterations, or until another has given up.
 
 #![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
 
@@ -15,12 +15,12 @@ use crate::{Commands, Gpu, KernelSource, Result};
 
 /// Groups that wait, each for the one before.
 const GROUPS: usize = 64;
-/// Turns of a loop whose end no compiler can know: more than devices are known to run.
+/// Iterations of a loop that no compiler can predict; devices are known that stop after fewer.
 const TURNS: u32 = 100_000;
 
 crate::kernel! {
-    /// A chain of groups in the order in which they began: each waits for the number of the one before, at most
-    /// `patience` turns, and gives the next one. The last of `numbers` says that one gave up.
+    /// A chain of groups in the order in which they began: each waits for the number of the one before, for at most
+    /// `patience` iterations, and passes on the next one. The last of `numbers` says that a group gave up.
     unsafe kernel relay(groups) = Relay {
         write tickets: u32 [1],
         write ends: u32 [GROUPS as i128],

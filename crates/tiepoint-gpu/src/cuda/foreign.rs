@@ -55,7 +55,8 @@ pub(super) fn check(own: &Stream, info: &Info, address: u64, bytes: usize) -> Re
         return Ok(());
     }
     let last = address.checked_add(bytes as u64 - 1).filter(|_| address != 0);
-    let last = last.ok_or_else(|| Error::Usage(format!("{bytes} bytes at {address:#x} are no memory")))?;
+    let last =
+        last.ok_or_else(|| Error::Usage(format!("{bytes} bytes at {address:#x} are not in memory")))?;
     for byte in [address, last] {
         match device_of(byte)? {
             Some(device) if device == info.index => {}
@@ -66,7 +67,7 @@ pub(super) fn check(own: &Stream, info: &Info, address: u64, bytes: usize) -> Re
             }
             None => {
                 return Err(Error::Usage(format!(
-                    "of {bytes} bytes at {address:#x} that at {byte:#x} is no memory of {info}"
+                    "{bytes} bytes at {address:#x}: the byte at {byte:#x} is not in memory of {info}"
                 )));
             }
         }

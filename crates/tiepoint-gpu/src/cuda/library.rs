@@ -121,7 +121,7 @@ pub(super) fn start() -> Result<()> {
     unsafe { call!(cuDriverGetVersion(&raw mut version)) }?;
     if version < OLDEST {
         return Err(error(format!(
-            "the driver speaks CUDA {}.{}, 12.8 or newer is needed; update it, or use opencl",
+            "the driver supports CUDA {}.{}, 12.8 or newer is needed; update it, or use opencl",
             version / 1000,
             version % 1000 / 10
         )));

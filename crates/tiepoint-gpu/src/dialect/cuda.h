@@ -108,7 +108,7 @@ typedef ulonglong2 u64x2;
 #else
 #define PAIR_MIN3(a, b, c) __vminu2(__vminu2(a, b), c)
 #endif
-// `low` and `high`, numbers of 16 bits, in one instruction.
+// `low` and `high`, numbers of 16 bits, as one word, by one instruction.
 FUNCTION __attribute__((unused)) u32 PAIR_OF(u32 low, u32 high) {
     u32 pair;
     asm("mad.lo.u32 %0, %1, 65536, %2;" : "=r"(pair) : "r"(high), "r"(low));

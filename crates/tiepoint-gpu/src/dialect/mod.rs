@@ -18,14 +18,14 @@
 //! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it. The
 //! `ATOMIC` operations take buffers that are declared `write`. Where anything follows a loop that holds barriers, every
 //! group that comes to the loop enters it (`do`); a group with nothing to do leaves the kernel before. PoCL 5.0
-//! compiles other kernels otherwise each time, some wrongly: what a lane holds becomes what the last one holds
-//! (`docs/notebook/gpu.md`).
+//! compiles other kernels differently each time, sometimes wrongly: variables of a lane then get the values of the
+//! group's last lane (`docs/notebook/gpu.md`).
 //! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4`, and `u8x2`, `u16x2`, `i32x2`, `f32x2`, `u64x2` have members x,
 //! y (z, w), for accesses of up to 16 bytes at aligned places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!
 //! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.
-//! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device to
-//! it. `IS_FINITE` and, of an `f64`, `IS_FINITE_F64` are false of infinities and NaN. Library functions (`exp`,
+//! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test checks this on every
+//! device. `IS_FINITE` and, of an `f64`, `IS_FINITE_F64` are false of infinities and NaN. Library functions (`exp`,
 //! `atan2`, …) differ from device to device and are not used.
 
 pub(crate) const CUDA: &str = include_str!("cuda.h");

@@ -219,7 +219,7 @@ FUNCTION u32 PAIR_MIN3(u32 a, u32 b, u32 c) {
 #else
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
 #endif
-// PAIR_OF: `low` and `high`, numbers of 16 bits. PAIR_LOWS, PAIR_HIGHS: the lower, or the higher, numbers of two words.
+// PAIR_OF: `low` and `high`, 16 bits each, in a word. PAIR_LOWS, PAIR_HIGHS: the lower or higher numbers of two words.
 // PAIR_ENDS: the lower number of `low` and the higher one of `high`; PAIR_BETWEEN: the higher number of `low` and the
 // lower one of `high`. BYTES_WIDENED: the two lower bytes of a word as two numbers of 16 bits. BYTES_REVERSED: the
 // bytes of a word in the opposite order.

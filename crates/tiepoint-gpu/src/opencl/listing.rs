@@ -29,7 +29,7 @@ pub(crate) fn has_driver() -> Result<()> {
 /// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and the errors of platforms that
 /// could not be asked for theirs.
 pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
-    // The loader of some systems aborts a call when it finds no library of its own.
+    // On some systems the call panics when the loader finds no library.
     let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
     let platforms = platforms.map_err(|_| missing("its loader failed"))?;
     let platforms = platforms.map_err(|e| match e {

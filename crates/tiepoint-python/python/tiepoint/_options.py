@@ -209,7 +209,7 @@ class WarpOptions(Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RepeatabilityOptions(Options):
-    """When two keypoints are the same.
+    """When two keypoints correspond.
 
     Parameters
     ----------

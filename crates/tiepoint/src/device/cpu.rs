@@ -1,4 +1,4 @@
-//! The CPU as a device: threads, SIMD level, and what follows its work.
+//! The CPU as a device: threads and SIMD level, with the profile, progress and cancelling of its work.
 
 use super::progress::Watch;
 use super::{Cancel, Level, Profile, Progress, SimdLevel, Stage};
@@ -9,7 +9,7 @@ use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
 use tiepoint_gpu::lock;
 
-/// Pixels of an image that are too few for several threads. Unit tests use small images, and threads all the same.
+/// An image with fewer pixels is left to one thread, except in unit tests, whose images are small.
 const SMALL: usize = 128 * 128;
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times, an observer of its
@@ -24,8 +24,8 @@ pub struct Cpu {
     driver: Option<Arc<Driver>>,
 }
 
-/// A GPU's driver that starts beside the work. Where all cores are busy, its many short waits take long: of 16 cores, twelve
-/// leave it as fast as on an idle machine, and 16 make it take 0.5 s in place of 0.3 (`docs/notebook/gpu.md`).
+/// A GPU's driver that starts beside the work. Its many short waits take long if all cores are busy: with 12 of 16 busy
+/// it starts in 0.3 s, as fast as on an idle machine, with all 16 in 0.5 s (`docs/notebook/gpu.md`).
 #[derive(Debug, Default)]
 pub(super) struct Driver {
     /// Whether it is starting now.
@@ -152,7 +152,7 @@ impl Cpu {
         Ok(self.cancel.as_ref().map_or(Ok(()), Cancel::check)?)
     }
 
-    /// What ends part of the work of this device alone; `None` where this device does such a part itself.
+    /// A token that cancels only a part of this device's work; `None` if this device already does such a part.
     pub(crate) fn inner_cancel(&self) -> Option<Cancel> {
         self.cancel.clone().unwrap_or_default().inner()
     }
@@ -192,8 +192,8 @@ impl Cpu {
         Self { level: self.level, ..Self::sequential() }
     }
 
-    /// The same device; only the calling thread for work on so few pixels, or the like, that handing it to other threads
-    /// takes longer than the work.
+    /// The same device, but with only the calling thread if there are so few pixels (or similar units of work) that
+    /// handing them to other threads takes longer than the work.
     pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
         match !cfg!(test) && pixels < SMALL {
             true => Self { pool: None, ..self.clone() },
@@ -285,7 +285,7 @@ impl Cpu {
     /// Every thread begins with its own part of the chunks, the same in every call, so that what it wrote before is in
     /// its cache. Then it takes chunks from the ends of other threads' parts. A thread takes a quarter of the rest of a
     /// part at a time, so that all finish at about the same time. Rayon's own splitting would be compiled for each `f`,
-    /// with `f` inlined several times; here its part is the same for all.
+    /// with `f` inlined several times; its code that is used here is compiled once.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let count = data.len().div_ceil(len);

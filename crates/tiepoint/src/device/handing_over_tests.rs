@@ -13,7 +13,7 @@ use crate::synth::{Random, Texture};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Work whose result must not depend on the device, and what it is.
+/// The name of some work, and the work, whose result must not depend on the device.
 pub(super) type Call<'c, R> = (&'static str, Box<dyn Fn(&Processor) -> R + 'c>);
 
 /// Runs a call on the CPU, then with every GPU after it has refused a random number of requests for programs.

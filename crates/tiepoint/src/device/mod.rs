@@ -1,8 +1,8 @@
 //! The devices that compute: the threads and SIMD level of the CPU, and a [`gpu`]; with the times of stages and the
 //! progress of long work.
 //!
-//! Every call that computes takes a [`Cpu`]. It uses the caller's thread pool; the library never uses rayon's global
-//! one. Neither the number of threads nor the SIMD level changes a result.
+//! Every call that computes takes a [`Cpu`] or a [`Processor`]. It uses the caller's thread pool; the library never
+//! uses rayon's global one. Neither the number of threads nor the SIMD level changes a result.
 
 #[cfg(test)]
 mod cancel_tests;
@@ -189,24 +189,24 @@ impl Processor {
         Ok(Self { gpu, ..self })
     }
 
-    /// From now on the GPU's clock measures every stage.
+    /// Whether every stage is measured by the GPU's clock from now on.
     pub fn profile_gpu(&self, on: bool) {
         self.tell_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.profile(on)));
     }
 
     /// The same processor, whose CPU works while kernels of the GPU are being compiled on a machine that has not compiled
-    /// them before. What has a CPU form never waits for a compiler; calls for the GPU's memory do.
+    /// them before. Work that has a CPU form never waits for a compiler; work on images in the GPU's memory does.
     #[must_use]
     pub fn handing_over(self) -> Self {
         Self { hands_over: true, ..self }
     }
 
-    /// Whether the CPU shares the work with the GPU.
+    /// Whether the CPU works while the GPU is not ready.
     pub(crate) fn hands_over(&self) -> bool {
         self.hands_over
     }
 
-    /// The GPU, if there is one, for work that the CPU does where the error says that the GPU cannot.
+    /// The GPU, if there is one, for work that the CPU does instead if the GPU is not ready or lacks what it needs.
     ///
     /// # Errors
     /// [`Error::NotReady`] while it is being opened.
@@ -322,7 +322,7 @@ impl Processor {
         self.collect_times();
         match winner {
             Winner::Gpu => self.count_computed(Computing::Gpu),
-            // The call that this ends was cancelled.
+            // The GPU's work was cancelled together with the CPU's; that is no failure of the GPU.
             Winner::Cpu(None | Some(Error::Cancelled)) => self.fall_back_not_ready(),
             Winner::Cpu(Some(error)) => self.fall_back(task, &error),
         }
@@ -375,8 +375,8 @@ impl Device {
     /// CPU. OpenCL on the CPU is chosen only by its number.
     ///
     /// With [`Auto`](Self::Auto) and [`CpuAnd`](Self::CpuAnd) the GPU is opened by another thread, and only if the
-    /// processor is used for longer than a fraction of a second. If the second then proves to have no such GPU, the CPU
-    /// does all, and a [note](Processor::take_notes) says why.
+    /// processor is used for longer than a fraction of a second. If the GPU of `CpuAnd` then cannot be opened, the CPU
+    /// does all of the work, and a [note](Processor::take_notes) says why.
     ///
     /// # Errors
     /// [`Error::Device`] when a GPU that was asked for alone does not exist or cannot be used, or the driver of one is
@@ -420,7 +420,7 @@ impl Device {
     }
 
     /// Opens the CPU for work that has no GPU form. A GPU that was asked for must be present even though it is not
-    /// used.
+    /// used; with [`CpuAnd`](Self::CpuAnd) only its driver.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -92,7 +92,7 @@ impl Opening {
         // No GPU is opened if every processor that could use it is gone, or if the process is about to end.
         let busy = Background::begin_opening().filter(|_| Arc::strong_count(&self) > 1);
         self.driver.starts.store(busy.is_some(), Ordering::Relaxed);
-        // A panic was told by its hook.
+        // The panic hook has already reported a panic.
         let gpu = busy.as_ref().and_then(|_| catch_unwind(AssertUnwindSafe(open)).ok().flatten());
         self.settle(gpu);
         // The last processor may be gone; the GPU must then be closed before the thread counts as ended.
@@ -119,7 +119,7 @@ impl Opening {
         self.gpu.get().map(Option::as_ref).ok_or_else(not_ready)
     }
 
-    /// Opens it at once.
+    /// Makes the other thread open the GPU at once.
     pub(super) fn hurry(&self) {
         self.lock().is_wanted = true;
         self.changed.notify_all();
@@ -131,7 +131,7 @@ impl Opening {
         self.wait_unless(&AtomicBool::new(false))
     }
 
-    /// Waits for it, or until `over` is set and [`changed`](Self::changed) is notified.
+    /// Waits for the GPU, or until `over` is set and [`changed`](Self::changed) is notified.
     fn wait_unless(&self, over: &AtomicBool) -> Option<&Gpu> {
         let mut state = self.lock();
         loop {
@@ -152,8 +152,8 @@ impl Opening {
         }
     }
 
-    /// Does a piece of work on the CPU; beside it, once it is open, on the GPU. The result of the first that has one,
-    /// and whether that is the GPU. An error of the GPU leaves the work to the CPU, and is returned beside its result.
+    /// Does a piece of work on the CPU and, as soon as it is open, on the GPU as well. Returns the first result and
+    /// which device gave it. An error of the GPU leaves the work to the CPU, and is returned with the CPU's result.
     pub(super) fn race<R: Send>(
         &self,
         cpu: &Cpu,

@@ -56,7 +56,7 @@ fn a_gpu_that_opens_during_the_work_changes_nothing() {
     at_any_moment(&collection_files("opening"));
 }
 
-/// A processor whose GPU never opens, and what ends that.
+/// A processor whose GPU is being opened until the second value is dropped; then there is none.
 fn stuck(cpu: Cpu) -> (Processor, impl Sized) {
     let (end, wait) = channel::<()>();
     let processor = Processor::opening(cpu, "the GPU".into(), move || {

@@ -8,7 +8,7 @@ use std::f64::consts::{PI, TAU};
 /// The thresholds of [`matching_accuracy`], in pixels.
 pub const THRESHOLDS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
 
-/// The distance in image B between `b` and the place to which the map takes `a`; infinite if the map takes `a` nowhere.
+/// The distance in image B between `b` and the point to which the map takes `a`; infinite if that is not finite.
 fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
     let d = b_from_a.apply(a).map_or(f64::INFINITY, |[x, y]| length([x - b[0], y - b[1]]));
     if d.is_finite() { d } else { f64::INFINITY }
@@ -26,7 +26,7 @@ pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography
 
 /// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`, both from A
 /// to B: the corner error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel
-/// centres: (0, 0) to (width − 1, height − 1), with the size of A. Infinite if either takes a corner nowhere.
+/// centres: (0, 0) to (width − 1, height − 1), with the size of A. Infinite if either maps a corner to infinity.
 pub fn corner_error(found: &Homography, truth: &Homography, size: Size) -> f64 {
     let (w, h) = (size.width.saturating_sub(1) as f64, size.height.saturating_sub(1) as f64);
     let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
@@ -88,7 +88,7 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
         .map(|&(p, a, b)| {
             let j = b_from_a.derivative(p);
             let (s, c) = libm::sincos(a);
-            // The inverse transpose of the derivative, times its determinant, which is negative for a mirror.
+            // The inverse transpose of the derivative times |determinant|: `side` is −1 for a mirrored image.
             let side = (j[0] * j[3] - j[1] * j[2]).signum();
             let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
             (b - carried + PI).rem_euclid(TAU) - PI
@@ -163,7 +163,7 @@ mod tests {
             (a, [a[0] + 10.0 + d[0], a[1] - 4.0 + d[1]])
         });
         let error = position_error(&matches, &shift(), 3.0);
-        assert_eq!(error.count, 3, "the wild match is no position");
+        assert_eq!(error.count, 3, "the wrong match is not counted");
         assert!((error.bias[0] - 0.2).abs() < 1e-9 && (error.bias[1] - 0.1).abs() < 1e-9, "{error:?}");
         assert!((error.rms - (0.23_f64 / 3.0).sqrt()).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.3).abs() < 1e-9, "{error:?}");

@@ -39,14 +39,14 @@ pub struct DisparityScore {
     pub density: f64,
     /// For every threshold the share of the pixels that are off by more, or have no disparity.
     pub bad: Vec<f64>,
-    /// For every threshold the share of the pixels *with a disparity* that are off by more.
+    /// For every threshold the share of the pixels *with a disparity* that are off by more; NaN if there are none.
     pub bad_of_valid: Vec<f64>,
-    /// The mean distance from the truth, in pixels, over the pixels with a disparity; 0 where there are none.
+    /// The mean distance from the truth, in pixels, over the pixels with a disparity; NaN if there are none.
     pub epe: f64,
 }
 
-/// Scores the disparities `found` against `truth` where the truth is known and `mask` is not 0; pixels, left
-/// image.
+/// Scores the disparities `found` of the left image, in pixels, against `truth`, where the truth is known and `mask` is
+/// not 0.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel or when no pixel is left
@@ -98,8 +98,8 @@ pub fn disparity_score(
     })
 }
 
-/// The usual factor by which the truth seems to be scaled: that between the medians of both. `None` if there is none,
-/// or if sizes differ.
+/// The factor by which the truth seems to be scaled, if the ratio of the two medians is within 12 % of a usual one (2,
+/// 3, 4, 8, 16 or 256); `None` otherwise, or if sizes differ.
 pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
     if found.size() != truth.size() {
         return None;
@@ -144,8 +144,8 @@ pub fn non_occluded(left: ImageView<'_, f32>, right: ImageView<'_, f32>) -> Resu
     }))
 }
 
-/// The map with every invalid pixel set to the smaller disparity of its two nearest valid neighbours in the row, which
-/// is that of the background. A row without valid pixels becomes 0.
+/// The map with every invalid pixel set to the smaller disparity of its two nearest valid neighbours in the row, taken
+/// to be that of the background. A row without valid pixels becomes 0.
 pub fn filled(disparity: ImageView<'_, f32>) -> Image<f32> {
     let mut out = disparity.to_image();
     let width = out.row_len().max(1);

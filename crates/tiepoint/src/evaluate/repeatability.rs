@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 
 options! {
-    /// When two keypoints are the same.
+    /// When two keypoints correspond.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RepeatabilityOptions {
         /// Largest distance in pixels of B; 1, 2 and 3 are usual.

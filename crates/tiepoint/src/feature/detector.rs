@@ -184,7 +184,7 @@ impl Finder {
         self.search(on_gpu, |cpu| self.on_cpu(image, mask, cpu))
     }
 
-    /// Searches on the GPU if there is one that can, otherwise on the CPU.
+    /// Searches on the GPU if there is one that supports the search, otherwise on the CPU.
     fn search<R: Send>(
         &self,
         on_gpu: impl FnOnce(&OnGpu) -> Result<R> + Send,
@@ -321,7 +321,7 @@ impl Finder {
                 self.note_parts();
                 Some(found)
             }
-            // The searches one by one are cancelled, too, and note where the kernels are not ready.
+            // The single searches that follow are cancelled, too, or note that the kernels are not ready.
             Err(Error::Cancelled | Error::NotReady { .. }) => None,
             Err(error) => {
                 self.processor.note(format!("{error}; the images are searched one by one"));

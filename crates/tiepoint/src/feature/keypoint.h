@@ -1,4 +1,4 @@
-// A keypoint in a device's memory; `GpuFeatures` in gpu.rs reads the same words.
+// A keypoint in a device's memory; keypoint.rs reads and writes the same words.
 typedef struct {
     f32 x, y, scale, angle, response;
     // octave + 128 in bits 8 to 15, layer in bits 0 to 7: ascending as the last keys of the order.

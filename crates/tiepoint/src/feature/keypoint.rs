@@ -47,7 +47,7 @@ impl Keypoint {
         Self { angle: other.angle, ..*self }.order(other).is_eq()
     }
 
-    /// Whether a mask, if there is one, is set at the nearest pixel.
+    /// Whether the mask is set at the nearest pixel; true without a mask.
     pub(super) fn is_shown(&self, mask: Option<ImageView<'_, u8>>) -> bool {
         let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
         mask.is_none_or(|mask| mask.row(at(self.y, mask.size().height))[at(self.x, mask.size().width)] != 0)

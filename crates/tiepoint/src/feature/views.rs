@@ -1,15 +1,14 @@
-//! Features of simulated views: for pictures taken from places too far apart for SIFT or SURF alone.
+//! Features of simulated views: for pictures whose viewpoints are too far apart for SIFT or SURF alone.
 //!
 //! ASIFT (Morel, Yu: ASIFT, a new framework for fully affine invariant image comparison. SIAM J. Imaging Sciences 2,
-//! 2009). A camera that looks obliquely at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos
-//! θ.
+//! 2009). A camera that looks obliquely at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos θ.
 //! Each view of a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and
 //! compressed by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A
 //! detector searches the views, and its features are mapped back to the picture: position and direction by the inverse
 //! map, the scale by the root of its determinant. Keypoints whose window reaches beyond the picture are left out.
 //!
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
-//! sines and arcs from `numeric`: the same bits everywhere.
+//! sines and arctangents from `numeric`: the same bits everywhere.
 
 use super::{Features, Finder, Keypoint};
 use crate::device::Cpu;
@@ -80,7 +79,7 @@ impl SimulatedView {
         Ok(Size::new((side as f64 / self.tilt).ceil() as usize, side))
     }
 
-    /// The map from the view's pixels to the picture's, and its part from those of the turned picture.
+    /// The map from the view's pixels to the picture's, and its first part, to those of the turned picture.
     fn maps(self, picture: Size) -> Result<[Affine; 2]> {
         let side = Self::side(picture)? as f64;
         let width = self.size(picture)?.width as f64;

@@ -106,7 +106,7 @@ pub(super) fn error(path: &Path, source: io::Error) -> Error {
     if is_cancelled() { Error::Cancelled } else { Error::io(path, source) }
 }
 
-/// A file that is written until its work is cancelled ([`cancelled_by`]).
+/// An open file; writing to it fails once its work is cancelled ([`cancelled_by`]).
 #[derive(Debug)]
 pub struct Opened(File);
 
@@ -170,9 +170,9 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<(
 /// Closes a file and returns the error that `drop` would ignore: network file systems and those with quotas may report
 /// only now that there is no room for what was written.
 #[cfg(unix)]
-#[expect(unsafe_code, reason = "the standard library closes files without a word")]
+#[expect(unsafe_code, reason = "the standard library ignores errors of closing")]
 pub(super) fn close(file: File) -> io::Result<()> {
-    // SAFETY: the descriptor is this file's alone, which gives it up.
+    // SAFETY: only this file owned the descriptor, and it has given it up.
     match unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

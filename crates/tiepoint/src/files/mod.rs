@@ -49,7 +49,7 @@ pub fn write_atomically(
 /// Removes a file, if there is one.
 pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
-        // No file has a name that is too long.
+        // No file can have a name that is too long, so there is none to remove.
         Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
             Err(Error::io(path, e))
         }
@@ -67,7 +67,7 @@ pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
                 format!("is no text: expected {expected}, in UTF-8 and not in UTF-16"),
             ));
         }
-        // The mark that some editors put before UTF-8.
+        // The byte order mark that some editors put before UTF-8.
         [0xef, 0xbb, 0xbf, text @ ..] => text,
         text => text,
     };

@@ -257,8 +257,8 @@ fn is_of(hidden: &OsStr, beginning: &OsStr) -> bool {
     rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 1)
 }
 
-/// As [`remove_unfinished_beside`], with what was in the folder when this process first wrote a result there. Errors are
-/// left out: the result does not depend on it.
+/// As [`remove_unfinished_beside`], for what was in the folder when this process first wrote a file there. Errors are
+/// ignored: the new file does not depend on the removal.
 pub(super) fn remove_of_earlier_runs(target: &Path) {
     static FOUND: LazyLock<Mutex<HashMap<PathBuf, Vec<PathBuf>>>> = LazyLock::new(Mutex::default);
     let Ok(target) = followed(target) else { return };

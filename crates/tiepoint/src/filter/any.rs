@@ -1,7 +1,7 @@
 //! Filters of images of any pixel type, in the host's memory or on a GPU, with the same bits everywhere.
 //!
-//! An image in the host's memory is filtered by the GPU of a processor, or by its CPU. If the GPU lacks memory or a
-//! feature, the CPU computes the same, and a note of the processor says so. An image on a GPU is filtered there, and
+//! An image in the host's memory is filtered by the processor's GPU, or by its CPU if it has none. If the GPU lacks
+//! memory or a feature, the CPU does the work, and the processor gets a note. An image on a GPU is filtered there, and
 //! its result stays there: the work is queued when a call returns, and the host does not wait, except for blobs.
 
 use super::convolve::{self, Kernel};
@@ -30,7 +30,7 @@ named! {
 ///
 /// # Errors
 /// As [`gauss()`](gauss::gauss()), [`Error::Device`](crate::Error::Device) when a GPU fails, and
-/// [`Error::is_device_limit`](crate::Error::is_device_limit) where the one on which the image lies is too small.
+/// [`Error::is_device_limit`](crate::Error::is_device_limit) if the image lies on a GPU that is too small.
 pub fn gauss<'a>(
     image: impl Into<Pixels<'a>>,
     options: &GaussOptions,
@@ -42,8 +42,8 @@ pub fn gauss<'a>(
     })
 }
 
-/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which hold those
-/// of integers exactly.
+/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which represent
+/// derivatives of integers exactly.
 ///
 /// # Errors
 /// As [`sobel::sobel`] and [`gauss()`].
@@ -159,7 +159,7 @@ fn convolved<I: GpuPixel, O: GpuPixel>(
     filtered("convolve", image, processor, on_gpu, |view, cpu| convolve::convolve(view, kernel, border, cpu))
 }
 
-/// Pixels of one type, where they are.
+/// Pixels of one type, in the host's memory or on a device.
 #[derive(Clone, Copy)]
 enum Placed<'a, T> {
     Host(ImageView<'a, T>),
@@ -182,7 +182,7 @@ fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> R
 }
 
 /// A filter's result: computed on the GPU on which the image lies, otherwise on the processor's GPU, or on its CPU if
-/// there is no GPU or it cannot.
+/// there is no GPU or the GPU lacks memory or a feature.
 fn filtered<I: GpuPixel, O: GpuPixel>(
     name: &str,
     image: Placed<'_, I>,

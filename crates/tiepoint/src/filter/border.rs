@@ -20,11 +20,11 @@ pub(crate) fn for_kernels(source: KernelSource, border: Border) -> KernelSource 
         .text(include_str!("border.h"))
 }
 
-/// Rows of one task, whatever the number of threads.
+/// Rows in one task, for any number of threads.
 pub(crate) const BAND: usize = 32;
 
-/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside
-/// for [`Border::Zero`] and [`Border::Skip`].
+/// Fills the `radius` pixels at either end of `padded` from the pixels between them, or with `black` for
+/// [`Border::Zero`] and [`Border::Skip`].
 pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, border: Border, black: E) {
     let width = (padded.len() / channels).saturating_sub(2 * radius);
     if width == 0 {

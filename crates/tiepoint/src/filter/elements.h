@@ -1,4 +1,4 @@
-// Elements of rows: pixels have CHANNELS of them, and a window reaches UP, DOWN rows and LEFT, RIGHT elements.
+// Elements of rows, CHANNELS a pixel. A window reaches UP and DOWN rows, LEFT and RIGHT elements from its centre.
 
 // The element that stands for element `i` of a row of `n` by the border rule, or -1.
 FUNCTION i32 border_element(i32 i, i32 n) {

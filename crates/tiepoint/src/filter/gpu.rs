@@ -41,8 +41,8 @@ pub(crate) enum Steps<I: Element, O: Element> {
     Two(Step<Columns<'static, I>>, Step<Rows<'static, I, O>>),
 }
 
-/// A kernel, and the number of elements of the output that a group makes. Groups are counted along one dimension,
-/// because there may be many below each other, and images along the third.
+/// A kernel, and the part of the output, in elements, that one group computes. All groups of an image lie along the
+/// first dimension, because the second has room for fewer; the third counts images.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<A> {
     kernel: Kernel<A>,
@@ -67,7 +67,7 @@ tiepoint_gpu::kernel! {
         write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
         read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
     } {
-        /// Groups beside each other.
+        /// Groups side by side.
         across: i32,
     }
 
@@ -81,7 +81,7 @@ tiepoint_gpu::kernel! {
         across: i32,
     }
 
-    /// The vertical sums, numbers of 32 bits of any type.
+    /// The vertical sums: 32-bit numbers, floats or integers.
     pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
         write to (to_plane: Plane): f32 as MID [to_plane.numbers(groups[2])],
         read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
@@ -125,11 +125,11 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         Ok(Self::new(gpu, shape.name, steps, [shape.channels; 2], |size| size))
     }
 
-    /// The image filtered.
+    /// Filters an image.
     ///
     /// # Errors
-    /// [`Error::Image`] when the image has other channels than the filter was made for, [`Error::Device`] when the
-    /// device's memory is too small.
+    /// [`Error::Image`] when the image has another number of channels than the filter was made for, [`Error::Memory`]
+    /// when the device's memory is too small.
     pub fn filter(&self, image: &GpuImage<I>) -> Result<GpuImage<O>> {
         let size = (self.resized)(image.size());
         let out = GpuImage::with_channels(&self.gpu, size, self.channels[1])?;
@@ -158,8 +158,8 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         if found != (self.channels[0], size, self.channels[1], from.count()) {
             let [channels, out] = self.channels;
             return Err(Error::Image(format!(
-                "{}: this plan turns {channels} channels into {out} and {} into {size}; given are {} channels, and \
-                 for the result {} with {} channels in {} images of {}",
+                "{}: this filter turns {channels} channels into {out} and {} into {size}; got an input of {} channels \
+                 and an output of {} with {} channels, in {} images instead of {}",
                 self.stage,
                 from.size(),
                 from.channels(),
@@ -205,19 +205,19 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
     }
 }
 
-/// Lanes of a group, unless a tile says otherwise.
+/// Lanes of a group.
 pub(crate) const LANES: u32 = 256;
 
-/// Neighbouring elements of a row that a lane sums down the columns.
+/// Neighbouring columns of elements that a lane sums.
 const ACROSS: usize = 2;
 
 /// Elements of a tile's row with its margins.
 const TILE_WIDTH: usize = 128;
 
-/// The greatest number of rows of a lane's window that are read before the first is used.
+/// A lane whose window has at most this many rows reads all of them before it uses the first.
 const WHOLE_WINDOW: usize = 32;
 
-/// The greatest margin of a tile in elements: a lane holds its window in registers.
+/// The farthest that a tile's filter may reach, in elements and in rows: a lane holds its window in registers.
 const MARGIN: usize = 32;
 
 /// For kernels: `LANES`, `CHANNELS`, `VECTOR`, and the struct `Plane`.
@@ -233,7 +233,7 @@ pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> Kernel
 
 /// A separable filter.
 pub(super) struct Shape<D> {
-    /// Of the stage and the program.
+    /// The name of the stage and of the program.
     pub(super) name: &'static str,
     /// Rows above and below the centre.
     pub(super) rows: [usize; 2],
@@ -243,13 +243,13 @@ pub(super) struct Shape<D> {
     pub(super) border: Border,
     /// The type between the passes.
     pub(super) sum: &'static str,
-    /// Sums of a column, all of them needed along the row.
+    /// How many sums of each column the horizontal pass needs.
     pub(super) planes: usize,
-    /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
+    /// The kernel's functions `down` and `along`, and `far` where a filter may reach farther than [`MARGIN`].
     pub(super) text: &'static str,
     /// Adds the definitions of its arithmetic to the program.
     pub(super) definitions: D,
-    /// Bytes of local memory that a group can have; [`LOCAL_MEMORY`] unless the device is a small one.
+    /// Bytes of local memory that a group can have: [`LOCAL_MEMORY`] until [`fitting`](Self::fitting) asks the device.
     pub(super) local_memory: u32,
 }
 
@@ -303,7 +303,6 @@ impl<D: Fn(KernelSource) -> KernelSource> Shape<D> {
         fits.then(|| Tile { size: size(), margins })
     }
 
-    /// The program.
     pub(super) fn source<I: Element, O: Element>(&self) -> KernelSource {
         let tile = self.tile();
         let mut source = for_kernels(KernelSource::new(self.name), self.channels)
@@ -356,7 +355,7 @@ pub(crate) mod testing {
         sizes.into_iter().map(|(w, h)| Size::new(w.div_ceil(channels), h)).collect()
     }
 
-    /// The images of `shapes` with a few NaNs and infinities, and a photograph where there is one.
+    /// Images of all `shapes`, every third with one value far below black, and a photograph where there is one.
     pub(crate) fn images<T: GpuPixel>(channels: usize) -> Vec<Image<T>> {
         let mut images: Vec<_> = shapes(channels)
             .into_iter()

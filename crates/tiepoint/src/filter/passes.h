@@ -1,4 +1,4 @@
-// The two passes of a filter whose reach exceeds a tile's, through an image of the sums between them.
+// The two passes of a filter that reaches farther than a tile's margin, with an image of the sums between them.
 
 // `down` over the whole image: a lane makes V rows of two elements.
 KERNEL(columns) {
@@ -18,7 +18,7 @@ KERNEL(columns) {
     }
 }
 
-// The other pass from the sums; the pixels are for Border::Skip.
+// The horizontal pass over these sums; the pixels are for Border::Skip.
 KERNEL(rows) {
     const Plane source = args.from_plane, target = args.to_plane;
     i32 x = GROUP_X % args.across * LANES + LANE_X, y = GROUP_X / args.across;

@@ -63,7 +63,7 @@ struct Tile {
     /// First and last element written, the last not included.
     from: usize,
     to: usize,
-    /// First and last element read, inside the image.
+    /// The same for the elements read, which lie inside the image.
     reach_from: usize,
     reach_to: usize,
     margin: usize,
@@ -138,9 +138,9 @@ fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, chan
     (width..width + missing_right).for_each(|x| fill(x as isize));
 }
 
-/// Every row of a band, one tile.
+/// Computes all rows of a band, for one tile.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "all of a band's buffers meet here, once")]
+#[expect(clippy::too_many_arguments, reason = "it needs every buffer of a band")]
 fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
     simd: S,
     passes: &P,

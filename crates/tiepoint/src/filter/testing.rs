@@ -6,7 +6,7 @@ use crate::numeric::Random;
 
 pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
 
-/// `n` random values from 0 to `scale`, sometimes exactly these.
+/// `n` random values from 0 to `scale`, some of them exactly 0 or `scale`.
 pub(super) fn noise<T: Pixel>(n: usize, seed: u32, scale: f32) -> Vec<T> {
     let mut random = Random::new(seed.into());
     (0..n).map(|_| T::from_f32(random.range(-0.2, 1.2).clamp(0.0, 1.0) as f32 * scale)).collect()
@@ -20,13 +20,13 @@ pub(super) fn sizes() -> Vec<(Size, usize)> {
     sizes.into_iter().chain(more).map(|(w, h, c)| (Size::new(w, h), c)).collect()
 }
 
-/// A noise image from black to white in a buffer with a stride of some elements more than a row.
+/// A noise image from black to white, in a buffer whose stride may exceed a row by a few elements.
 pub(super) fn strided<T: Pixel>(size: Size, channels: usize, seed: u32) -> (Vec<T>, usize) {
     let stride = size.width * channels + (seed as usize % 3) * 5;
     (noise(stride * size.height, seed, T::WHITE), stride)
 }
 
-/// An 8-bit PNG of the shared data as grey by truncating luma, or `None` where there is none.
+/// An 8-bit PNG of the shared data as grey, its luma truncated; `None` if the file is absent.
 pub(super) fn data(name: &str) -> Option<Image<u8>> {
     let file = std::fs::File::open(shared(name)?).unwrap();
     let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();

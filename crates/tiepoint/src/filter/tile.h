@@ -19,8 +19,8 @@ typedef struct {
     i32 at[2];
 } Column;
 
-// How to read them, known when compiled: rows inside the image, elements side by side and aligned; rows by the border
-// rule; rows and elements by the border rule.
+// How to read them, known when compiled. PLAIN: all rows inside the image. ROWS_BY_RULE: rows by the border rule. In
+// both the elements lie side by side and aligned. ALL_BY_RULE: rows and elements by the border rule.
 #define PLAIN 0
 #define ROWS_BY_RULE 1
 #define ALL_BY_RULE 2
@@ -42,7 +42,7 @@ FUNCTION void load(MID v[2], const Column *column, i32 y, const i32 kind) {
     }
 }
 
-// `down` for the two elements from x on; what the border rule gives no pixel for is 0 between the passes, too.
+// `down` for the two elements from x on. A column for which the border rule gives no pixel has sums of 0.
 FUNCTION void down_by_rule(MID v[PLANES][V][2], const GLOBAL IN *from, i32 x, i32 y, i32 row, i32 height,
                            i32 pitch) {
     Column column;
@@ -78,7 +78,7 @@ FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32
     if (window_leaves(x + 2, y, row, height) && x + 2 < row) four.z = SKIPPED(from[2]);
     if (window_leaves(x + 3, y, row, height) && x + 3 < row) four.w = SKIPPED(from[3]);
 #endif
-    // Rows are padded to more than four elements: beyond the last pixel only padding is overwritten.
+    // Rows are padded to multiples of 128 bytes: beyond the last pixel only padding is overwritten.
     *(GLOBAL VECTOR(OUT) *)to = four;
 }
 

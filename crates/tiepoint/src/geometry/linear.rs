@@ -76,7 +76,7 @@ pub(super) fn smallest_eigenvector<const N: usize>(a: [[f64; N]; N]) -> [f64; N]
 }
 
 /// The real roots of c₃ x³ + c₂ x² + c₁ x + c₀, with lower degrees where the leading ones vanish. By
-/// bracketing between the extrema and bisection polished by Newton's method: no trigonometry.
+/// bracketing between the extrema and bisection: no trigonometry.
 pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     let scale = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let value = move |x: f64| ((c[3] * x + c[2]) * x + c[1]) * x + c[0];

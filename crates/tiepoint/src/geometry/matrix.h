@@ -38,7 +38,7 @@ FUNCTION i32 is_finite3(const f64 *m) {
     return finite;
 }
 
-// Divides by the Frobenius norm; 0 where there is none.
+// Divides by the Frobenius norm; returns 0 if that is 0 or not finite.
 FUNCTION i32 unit3(f64 *m) {
     f64 square = m[0] * m[0];
     for (i32 i = 1; i < 9; i++) square = square + m[i] * m[i];

@@ -25,7 +25,7 @@ named! {
         /// A rigid scene seen from two places: 7 degrees of freedom, 7 matches.
         "fundamental": Fundamental, "Two views of anything: epipolar geometry";
         /// Their focal lengths and principal points are known: 5 degrees of freedom, 5 matches.
-        "essential": Essential, "The same by cameras that are known";
+        "essential": Essential, "Epipolar geometry of two cameras that are known";
     }
 }
 
@@ -228,7 +228,7 @@ impl Homography {
     /// denominator, otherwise all.
     pub(crate) fn sided(&self) -> Mat3 {
         match self.matrix[2][2] == 1.0 && !self.has_front {
-            // Quotients keep their bits.
+            // Doubling leaves the bits of quotients unchanged.
             true => self.matrix.map(|row| row.map(|v| 2.0 * v)),
             false => self.matrix,
         }
@@ -436,7 +436,7 @@ impl Fundamental {
         self.0
     }
 
-    /// The line `[p, q, r]` in B with p x + q y + r = 0, on which the partner of a place of A lies.
+    /// The line `[p, q, r]` in B with p x + q y + r = 0, on which the match of a point of A lies.
     pub fn line_in_b(&self, [x, y]: [f64; 2]) -> [f64; 3] {
         times(&self.0, [x, y, 1.0])
     }

@@ -116,7 +116,7 @@ fn fit_of<const N: usize>(places: &[Measured]) -> Option<WeightedFit> {
             })
             .collect();
         let median = median(misfits.iter().copied())?;
-        // The first fit has no estimate of the variance yet: all places count nearly alike.
+        // The first fit has no estimate of the variance yet: all places have nearly equal weight.
         variance = (median / MEDIAN * if step == 0 { 16.0 } else { 1.0 }).max(f64::MIN_POSITIVE);
         if step == STEPS || is_settled {
             break;

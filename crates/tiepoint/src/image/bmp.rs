@@ -1,5 +1,5 @@
-//! BMP: palettes of 1, 2, 4 and 8 bits, also as runs, and colours of 16, 24 and 32 bits, with alpha where the file has a mask
-//! for it. A palette of greys gives one channel.
+//! BMP: palettes of 1, 2, 4 and 8 bits, also run-length encoded, and colours of 16, 24 and 32 bits, with alpha if the
+//! file has a mask for it. A palette of greys gives one channel.
 //!
 //! The headers are Microsoft's `BITMAPCOREHEADER` (12 bytes) and `BITMAPINFOHEADER` (40) with what later versions append.
 
@@ -24,7 +24,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
         Coding::Plain => None,
         Coding::Runs => Some(unpacked(body, size, bits)?),
     };
-    // Runs have been unpacked to a byte a pixel.
+    // Runs have been unpacked to one byte per pixel.
     let (body, bits, stride) = match &runs {
         Some(indices) => (indices.as_slice(), 8, size.width),
         None => (body, bits, (size.width * bits).div_ceil(32) * 4),
@@ -94,7 +94,7 @@ impl Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Plain,
-    /// Runs of equal and of different indices.
+    /// Run-length encoded: runs of equal and of different indices.
     Runs,
 }
 
@@ -213,14 +213,14 @@ mod tests {
         ((7 * x + 3 * y + x / 9 * (y / 2)) % 16) as u8
     }
 
-    /// A file with this header after its length, and with what follows it.
+    /// A file of a header, which is given without its length, a palette or masks, and pixels.
     fn file(header: &[u8], table: &[u8], body: &[u8]) -> Vec<u8> {
         let length = (header.len() + 4) as u32;
         let start = 14 + length + table.len() as u32;
         [b"BM\0\0\0\0\0\0\0\0", &start.to_le_bytes()[..], &length.to_le_bytes(), header, table, body].concat()
     }
 
-    /// A `BITMAPINFOHEADER` after its length.
+    /// A `BITMAPINFOHEADER` without its length.
     fn info(height: i32, bits: u16, coding: u32, used: u32) -> Vec<u8> {
         let words = [coding, 0, 0, 0, used, 0].map(u32::to_le_bytes).concat();
         let [planes, bits] = [1, bits].map(u16::to_le_bytes);

@@ -46,8 +46,8 @@ pub type AnyView<'a> = ByPixel<ImageView<'a, u8>, ImageView<'a, u16>, ImageView<
 ///
 /// - `by_pixel!(view, v => v.size())`: the expression, of what a [`ByPixel`](crate::image::ByPixel) holds;
 /// - `by_pixel!(map view, v => v.to_image())`: the same, with the result as a `ByPixel`;
-/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: of what two `ByPixel` hold; a `Result`, an error where their
-///   types differ;
+/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: the expression, a `Result`, of what two `ByPixel` hold; an
+///   error if their types differ;
 /// - `by_pixel!(type kind, T => T::WHITE)`: with `T` as the type that a [`PixelKind`](crate::image::PixelKind) names;
 /// - `by_pixel!(make kind, GpuImage::new(gpu, size)?)`: a `ByPixel` of the type that a `PixelKind` names.
 #[macro_export]
@@ -103,7 +103,7 @@ macro_rules! by_pixel {
     };
 }
 
-/// Puts what holds pixels of one type among that of any type.
+/// Wraps an image, view or stack of one pixel type in the enum for any type.
 pub trait OfKind: Sized {
     /// The type.
     const KIND: PixelKind;

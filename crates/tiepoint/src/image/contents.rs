@@ -91,7 +91,7 @@ pub struct FileImage {
 }
 
 impl From<AnyImage> for FileImage {
-    /// An image of which no more is known.
+    /// An image about which nothing else is known.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
         Self { image, layout, shown: None, no_data: None, bands: None, orientation: 1, turned: false }
@@ -151,8 +151,8 @@ impl FileImage {
         self.valid_of(self.shown.clone())
     }
 
-    /// A value that seems to mark pixels without data, and how many hold it, where the file names no such value: one pixel in a
-    /// thousand or more, and farther from all others than twice their range. Of the first colour channel; none of 8 bits.
+    /// A value of the first colour channel that seems to mark pixels without data although the file names none, and how
+    /// many hold it: one in a thousand or more. It is farther from all others than twice their range. Never of 8 bits.
     pub fn unnamed_no_data(&self) -> Option<(f32, usize)> {
         if self.no_data.is_some() || matches!(self.image, AnyImage::U8(_)) {
             return None;
@@ -199,11 +199,11 @@ impl FileImage {
         prepare(image, mask, range, cpu)
     }
 
-    /// The image resampled to `size` by `place`, which is given an image and the value of pixels without input, and also
-    /// returns a mask that is 0 where the result has no input. What the result shows is what is [`valid`](Self::valid).
+    /// The image resampled to `size` by `place`, which gets an image and the value of pixels without input, and also
+    /// returns a mask that is 0 where the result has no input. The result's `shown` is its [`valid`](Self::valid) mask.
     ///
-    /// A pixel without data never contributes to another: where there is one, `place` gets each channel by itself, as
-    /// an image of floats in which it is NaN. Transparent pixels near others have taken on their values.
+    /// A pixel without data never contributes to another: if there is one, `place` gets each channel by itself, as
+    /// an image of floats in which it is NaN. Transparent pixels near valid ones first take on the values of these.
     ///
     /// # Errors
     /// As `place`.
@@ -217,7 +217,7 @@ impl FileImage {
         Ok(Self { shown: found.valid_of(shown)?, ..found })
     }
 
-    /// As [`resampled`](Self::resampled), where values that are not finite are shown.
+    /// As [`resampled`](Self::resampled), but pixels that are not finite still count as shown.
     fn placed(
         &self,
         size: Size,
@@ -272,7 +272,7 @@ impl FileImage {
         Ok(resampled(image, valid))
     }
 
-    /// The same without pixels.
+    /// What is known about the image, without its pixels, mask and orientation.
     fn about(&self) -> Self {
         let Self { layout, no_data, bands, .. } = self;
         Self {
@@ -290,10 +290,10 @@ impl FileImage {
     }
 }
 
-/// The greatest distance between two pixels that the same place is interpolated from, along an axis.
+/// The greatest distance, along an axis, between two pixels from which one output pixel is interpolated.
 const REACH: usize = 5;
 
-/// Gives transparent pixels within [`REACH`] of valid ones the mean of their neighbours in every channel but alpha.
+/// Gives transparent pixels within [`REACH`] of valid ones the mean of valid neighbours in every channel but alpha.
 fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<u8>) {
     let (Size { width, height }, n) = (image.size(), image.channels());
     let around = |(x, y): (usize, usize)| {

@@ -53,8 +53,8 @@ pub struct Position {
     pub altitude: Option<f64>,
 }
 
-/// By how much the shape of an image differs from that of the picture taken, as a share, if it was cropped: more than
-/// rounding changes it.
+/// An image whose aspect ratio differs from that of the picture taken by more than this share counts as cropped:
+/// rounding changes it less.
 const CROPPED: f64 = 0.02;
 
 /// The diagonal of film of 24 × 36 mm.
@@ -62,8 +62,8 @@ const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 
 impl Metadata {
     /// The focal length in pixels of an image of this size; `None` where it is unknown or absurd: below a tenth of the
-    /// longer side or above a hundred times. It is unknown, too, of an image with another shape than the camera took,
-    /// which was cropped: its field of view is not that of the camera.
+    /// longer side or above a hundred times. It is also unknown if the aspect ratio is not that of the picture taken:
+    /// the image was cropped, and its field of view is not the camera's.
     pub fn focal_px(&self, size: Size) -> Option<f64> {
         let (width, height) = (size.width as f64, size.height as f64);
         let shape = |[a, b]: [f64; 2]| a.max(b) / a.min(b);
@@ -112,7 +112,7 @@ fn read(path: &Path) -> io::Result<Metadata> {
     let read = exif::Reader::new().continue_on_error(true).read_from_container(&mut BufReader::new(file));
     match read.or_else(|e| e.distill_partial_result(|_| {})) {
         Ok(exif) => Ok(of_exif(&exif)),
-        // An error of the system has a number; others are about the file's content.
+        // An error of the operating system has a code; others are about the file's content.
         Err(exif::Error::Io(e)) if e.raw_os_error().is_some() => Err(e),
         Err(_) => Ok(Metadata::default()),
     }
@@ -140,7 +140,7 @@ fn focal(exif: &Exif) -> Option<Focal> {
         return Some(Focal::Film35(film));
     }
     let focal = number(exif, Tag::FocalLength).filter(positive)?;
-    // Pixels for each of these; inches if nothing is said.
+    // The resolution is in pixels per this many millimetres; per inch if no unit is given.
     let unit = match number(exif, Tag::FocalPlaneResolutionUnit).unwrap_or(2.0) {
         2.0 => Some(25.4),
         3.0 => Some(10.0),

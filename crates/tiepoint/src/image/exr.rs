@@ -10,7 +10,7 @@ use ::exr::meta::{MetaData, header::Header};
 use ::exr::prelude::*;
 use std::io::{self, Cursor, Write};
 
-/// What is decompressed. The decoder of B44 takes for granted that a file is sound, and DWA has none.
+/// The compressions that are read. The decoder of B44 assumes that a file is sound; for DWA there is none.
 const READ: [Compression; 6] = [
     Compression::Uncompressed,
     Compression::RLE,
@@ -54,7 +54,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> std::resul
     }
     let size = Size::new(header.layer_size.width(), header.layer_size.height());
     let channels = layout.channels;
-    // The layers are decoded one beside the other, all their levels and four bytes a sample; then come ours.
+    // The decoder may hold all layers with all their levels, at four bytes a sample; our own pixels come on top.
     let samples = headers.iter().try_fold(0_usize, |sum, header| {
         sum.checked_add(
             header.layer_size.0.checked_mul(header.layer_size.1)?.checked_mul(header.channels.list.len())?,
@@ -114,7 +114,7 @@ fn order(header: &Header) -> (Vec<usize>, Layout) {
     (order, Layout { channels, first: 0, colours, alpha: alpha.map(|_| opaque) })
 }
 
-/// Writes `value` of every number.
+/// Writes an image, of each sample its `value`.
 pub(super) fn write<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,

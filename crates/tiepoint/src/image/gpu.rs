@@ -27,7 +27,7 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
 }
 
 /// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. The rest of
-/// a row is undefined, and the last row of another program's image may end with its pixels. Clones share the memory.
+/// a row is undefined; in memory of another program, the last row may lack it. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct GpuImage<T> {
     buffer: Buffer<T>,
@@ -141,8 +141,8 @@ impl<T: Element> GpuImage<T> {
         Ok(packed)
     }
 
-    /// Copies `rows` rows, from row `first`, to a buffer: its index of the first number and its pitch are given with
-    /// it.
+    /// Copies `rows` rows, from row `first` on, to a buffer, which is given with the index of the first number and the
+    /// pitch there.
     pub(crate) fn copy_rows(
         &self,
         commands: &mut Commands,
@@ -196,7 +196,7 @@ impl<T: Element> GpuImage<T> {
         self.size
     }
 
-    /// Numbers a pixel.
+    /// Channels of a pixel.
     pub fn channels(&self) -> usize {
         self.channels
     }
@@ -291,7 +291,7 @@ impl Plane {
         i128::from(self.pitch) * (i128::from(self.height) - 1).max(0) + i128::from(self.row)
     }
 
-    /// Numbers in the pixels of this many images, without the rest of their rows.
+    /// Numbers in the pixels of this many images, without padding.
     pub(crate) fn pixels(self, images: i128) -> i128 {
         i128::from(self.row) * i128::from(self.height) * images
     }
@@ -328,7 +328,7 @@ impl AnyGpuImage {
         by_pixel!(self, i => i.size())
     }
 
-    /// Numbers a pixel.
+    /// Channels of a pixel.
     pub fn channels(&self) -> usize {
         by_pixel!(self, i => i.channels())
     }
@@ -378,11 +378,11 @@ impl<T: Element> GpuStack<T> {
     /// A stack of one image that is to be written.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for memory of another program, which is only read.
+    /// [`Error::Mismatch`] for rows that are not [aligned](GpuImage::aligned), as those of other programs may be.
     pub(crate) fn result(image: &GpuImage<T>) -> Result<Self> {
         match image.aligned {
             true => Ok(Self { first: image.clone(), count: 1 }),
-            false => Err(Error::Mismatch("a result in memory of another program, which is only read".into())),
+            false => Err(Error::Mismatch("a result needs aligned rows, as GpuImage::new makes them".into())),
         }
     }
 

@@ -101,7 +101,7 @@ pub(super) fn write(mut out: impl io::Write, view: &AnyView<'_>, cpu: Option<&Cp
     out.write_all(&END)
 }
 
-/// A picture as a JPEG with a mark for a restart after every [`ROWS`] rows.
+/// A picture as a JPEG with a restart marker after every [`ROWS`] rows.
 fn encoded(image: &Image<u8>) -> io::Result<Vec<u8>> {
     let Size { width, height } = image.size();
     let colour = if image.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
@@ -131,7 +131,7 @@ fn header(bytes: &[u8]) -> Option<[usize; 2]> {
 /// The marker that ends a picture.
 const END: [u8; 2] = [0xff, 0xd9];
 
-/// Fails if a picture without an end marker is cut off: then bytes that follow its last one change it.
+/// Fails if a picture without an end marker is cut off: then bytes appended to it change its pixels.
 fn check_whole(mut bytes: Vec<u8>, options: DecoderOptions, pixels: &[u8]) -> Result<(), Fault> {
     let end = bytes.len() - END.len();
     let mut again: Vec<u8> = zeros(pixels.len())?;
@@ -207,7 +207,7 @@ fn check_kind(kind: u8, bits: u8) -> Result<(), Fault> {
         0xc0..=0xc2 => format!("{bits} bits"),
         0xc3 | 0xcb => "lossless coding".to_owned(),
         0xc9.. => "arithmetic coding".to_owned(),
-        _ => "differences between frames".to_owned(),
+        _ => "hierarchical coding".to_owned(),
     };
     Err(format!(
         "JPEG with {unread} is not read; convert it: djpeg -pnm IN > OUT.pnm, or gdal_translate IN OUT.tif"
@@ -236,7 +236,7 @@ fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    /// Put together from intervals, a file is the one that the encoder writes as a whole with restart markers.
+    /// A file put together from intervals equals the one that the encoder writes as a whole with restart markers.
     #[test]
     fn intervals_make_one_picture() {
         for (size, channels) in [(Size::new(83, 300), 3), (Size::new(40, 65), 1), (Size::new(9, 3), 3)] {

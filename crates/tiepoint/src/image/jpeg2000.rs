@@ -1,5 +1,5 @@
-//! JPEG 2000, as a file or a bare codestream: any number of bands; up to 8 bits become 8, up to 16 become 16, numbers with a
-//! sign become floats.
+//! JPEG 2000, as a file or a bare codestream: any number of bands; up to 8 bits become 8, up to 16 become 16, signed
+//! numbers become floats.
 //!
 //! The decoder is built without vector instructions, so that the values of lossy files are the same everywhere.
 
@@ -63,8 +63,8 @@ fn collect<T: Pixel>(
     if bands.len() != layout.channels || bands.iter().any(|band| band.samples().len() != size.area()) {
         return Err("damaged JPEG 2000: its bands do not fit its header".into());
     }
-    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor. The decoder takes every band for one
-    // without a sign, and adds half of the range.
+    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor. The decoder treats every band as
+    // unsigned, and adds half of the range.
     let signed = |i: usize| signs.get(i).copied().unwrap_or_default();
     let scale = |i: usize, bits: u8| match (signs.contains(&true), bits) {
         (true, _) => (1.0, if signed(i) { (1_u32 << (bits - 1)) as f32 } else { 0.0 }),
@@ -82,7 +82,7 @@ fn collect<T: Pixel>(
     FileImage::whole(pixels, size, layout, request)
 }
 
-/// Which bands of a codestream, in a file or bare, have a sign; nothing where there is no codestream.
+/// Which bands of a codestream, in a file or bare, are signed; empty if there is no codestream.
 fn signs(bytes: &[u8]) -> Vec<bool> {
     let stream = match bytes {
         [0xff, 0x4f, ..] => Some(bytes),

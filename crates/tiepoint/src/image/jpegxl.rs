@@ -86,7 +86,7 @@ impl Found<'_> {
         let (Size { width, height }, Layout { channels, .. }) = (self.size, self.layout);
         self.request.begin::<T>(self.size)?;
         let colours = if self.layout.channels == 1 + self.extra() { 1 } else { 3 };
-        // The colours side by side, then each further channel by itself; the decoder wants floats where floats may lie.
+        // The colours interleaved, then each further channel by itself; the decoder requires the alignment of floats.
         let counts: Vec<usize> = std::iter::once(colours).chain(vec![1; self.extra()]).collect();
         let planes = counts.iter().map(|n| zeros::<u8>(4 * n * self.size.area() + 4));
         let mut planes = planes.collect::<Result<Vec<_>, _>>()?;

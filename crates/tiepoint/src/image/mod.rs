@@ -1,6 +1,6 @@
 //! Images: owned and borrowed, 8-bit, 16-bit and float, one or more interleaved channels.
 //!
-//! Pixel (x, y) of channel c is element `y * stride + x * channels + c`. The centre of the top-left pixel is
+//! Channel c of pixel (x, y) is element `y * stride + x * channels + c`. The centre of the top-left pixel is
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
 mod alpha;

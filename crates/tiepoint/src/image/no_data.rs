@@ -44,14 +44,14 @@ pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64
     image
 }
 
-/// What [`unnamed`] takes for a mark: one value in so many, so many ranges apart.
+/// [`unnamed`] requires at least one value in so many, apart from the others by so many times their range.
 const FEW: usize = 1000;
 const APART: f64 = 2.0;
 
-/// A value that marks pixels without data, as it seems, and how many of these values hold it: one in [`FEW`] or more. It
-/// is farther from all others than [`APART`] times their range.
+/// A value that seems to mark pixels without data, and how often it occurs: at least once in [`FEW`] values. It is
+/// farther from all others than [`APART`] times their range.
 pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)> {
-    // The value that is farthest out, how many there are of it, and the next one.
+    // At each end: the extreme value, how often it occurs, and the next one.
     let mut ends = [(f64::INFINITY, 0_usize, f64::INFINITY); 2];
     let mut all = 0;
     for value in values.filter(|value| value.is_finite()) {

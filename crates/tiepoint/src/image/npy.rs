@@ -28,7 +28,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     let (kind, shape) = parse_header(&header)?;
     let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),
-        // As PyTorch has them. No picture has so few rows and so many channels.
+        // Channels first, as in PyTorch: no picture has so few rows and so many channels.
         [1..=4, _, channels] if channels > 4 => {
             return Err(format!(
                 "the array has the shape {shape:?}, with its channels first: expected (height, width, channels); \

@@ -37,7 +37,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     rows.finish()
 }
 
-/// Writes `value` of every number.
+/// Writes an image, of each sample its `value`.
 pub(super) fn write<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,

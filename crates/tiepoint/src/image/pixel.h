@@ -1,4 +1,4 @@
-// The pixel of this program: PIXEL is u8, u16 or f32, WHITE its value of white. Bits as `Pixel` in mod.rs.
+// The pixel of this program: PIXEL is u8, u16 or f32, WHITE its value of white. The same bits as `Pixel` in pixel.rs.
 
 #if PIXEL_IS_FLOAT
 // From 0 (black) to 1 (white); NaN fails the comparison and becomes 0.

@@ -30,8 +30,8 @@ impl<'a, S: Source> Header<'a, S> {
         Ok(byte)
     }
 
-    /// Reads the second byte of a line end of two, if the header ends with one. That byte could also be the first of the
-    /// `bytes` that follow; then the file is not longer by one.
+    /// If the header ends with CR LF, skips the LF. An LF behind the CR may also be the first of the `bytes` of pixels:
+    /// then the file has no byte more than these.
     pub(super) fn end(&mut self, bytes: u64, file_len: u64) -> Result<(), Fault> {
         if self.last == Some(b'\r')
             && self.source.fill_buf()?.first() == Some(&b'\n')

@@ -32,8 +32,8 @@ options! {
         max_pixels / with_max_pixels: u64 = 1 << 32 => 1.., unit "PIXELS";
         /// Turn a picture upright as its file says, so that coordinates are those of `cv2.imread`.
         ///
-        /// JPEG, PNG, WebP and TIFF say it by EXIF's orientation. A TIFF with a place on a map is not turned, because
-        /// its place belongs to the pixels as they are stored.
+        /// JPEG, PNG, WebP and TIFF say it by EXIF's orientation, JPEG XL in its header. A picture with a place on a
+        /// map is not turned, because its place belongs to the pixels as they are stored.
         orient / with_orient: bool = true, without "Leave the picture as it is stored and ignore the orientation that its file records";
         /// The band that detectors and stereo use, counted from 1; by default the grey of red, green and blue, or the first band.
         band / with_band: Option<usize> = None => 1.., unit "N";
@@ -42,8 +42,8 @@ options! {
 
 /// The image in the file at `path`. The format is recognised by the content; `docs/files.md` lists the formats.
 ///
-/// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, whole numbers with
-/// a sign or of more bits and 64-bit floats become 32-bit floats. The first image of a file with several is read. All
+/// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, signed integers,
+/// integers of more bits and 64-bit floats become 32-bit floats. The first image of a file with several is read. All
 /// channels are kept, and no-data values stay in the image; [`read_file`] returns what the file says of both.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ pub(crate) fn has_palette(path: &Path) -> Result<bool> {
 pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3).
     const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
-    /// Boxes before the pixels are shorter, and so is the text before statistics.
+    /// Bytes that are searched: the boxes before the pixels are shorter, and so is GDAL's text before its statistics.
     const MOST: u64 = 1 << 20;
     let path = path.as_ref();
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
@@ -179,7 +179,7 @@ pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     }
     let mut gdal = Vec::new();
     let aux = File::open(path.with_added_extension("aux.xml"));
-    // What cannot be read tells nothing.
+    // A file that cannot be read counts as absent.
     let _ = aux.and_then(|file| file.take(MOST).read_to_end(&mut gdal));
     let gdal = String::from_utf8_lossy(&gdal);
     if ["<SRS", "<GeoTransform", "<GCPList"].iter().any(|element| gdal.contains(element)) {

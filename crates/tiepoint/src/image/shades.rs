@@ -10,7 +10,7 @@ pub struct Shades {
     scale: f32,
 }
 
-/// At least this many pixels of a larger image are sampled for the two thousandths.
+/// Of a larger image at least this many pixels are sampled to find the lowest and the highest thousandth.
 const COUNTED: usize = 1 << 17;
 
 impl Shades {
@@ -28,7 +28,7 @@ impl Shades {
         }
         let (size, n) = (view.size(), view.channels());
         let alpha = matches!(n, 2 | 4);
-        // One pixel in `every`. The thousandths are of those that are shown.
+        // One pixel in `every` is sampled; of these, the ones that are shown give the thousandths.
         let every = (size.area() / COUNTED).max(1);
         let mut values = Vec::new();
         for at in (0..size.area()).step_by(every) {

@@ -46,7 +46,7 @@ pub(super) fn of(path: &Path, place: &Georeference) -> Result<(PathBuf, String)>
     Ok((world, numbers.map(|number| format!("{number:?}\n")).concat()))
 }
 
-/// The place that the text of a world file says; `None` for any other text.
+/// The place that the text of a world file gives; `None` for any other text.
 pub(crate) fn parse(text: &str) -> Option<Georeference> {
     let numbers = text.split_ascii_whitespace().map(|word| word.parse::<f64>().ok());
     let [a, d, b, e, c, f] = <[f64; 6]>::try_from(numbers.collect::<Option<Vec<_>>>()?).ok()?;

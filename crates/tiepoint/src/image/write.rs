@@ -128,7 +128,7 @@ pub struct Known<'a> {
     pub bands: Option<&'a str>,
     /// 0 where pixels hold no data; `None` where all do.
     pub valid: Option<&'a Image<u8>>,
-    /// How a TIFF is compressed; other formats are as they are.
+    /// How a TIFF is compressed; other formats ignore it.
     pub compression: Compression,
     /// What compresses a TIFF or a JPEG; by default the calling thread. The file is the same for any number of threads.
     pub cpu: Option<&'a Cpu>,
@@ -230,7 +230,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
     })?;
-    // What GDAL keeps beside a picture: overviews of it, and its statistics and place.
+    // GDAL's overviews, statistics and place of an earlier picture of this name no longer hold.
     for extension in ["ovr", "aux.xml"] {
         if path.extension().is_some() {
             remove_if_there(&path.with_added_extension(extension))?;
@@ -262,7 +262,7 @@ pub(super) fn push_row<T: Copy, const N: usize>(row: &[T], out: &mut Vec<u8>, by
     out[start..].as_chunks_mut().0.iter_mut().zip(row).for_each(|(place, v)| *place = bytes(*v));
 }
 
-/// [`write`] for one channel of floats as PFM, TIFF, `.npy` or PNG, for maps with a file convention of their own: files
+/// [`write`] for one channel of floats as PFM, TIFF, EXR, `.npy` or PNG, for maps with their own file convention: files
 /// of floats hold `value` of every float, a PNG its `level` in 16 bits. In place of PNG, standard output gets PFM.
 pub(crate) fn write_values(
     path: &Path,

@@ -1,4 +1,4 @@
-//! Two sets of features matched on a processor: on its GPU if it has one that can, otherwise on its CPU.
+//! Two sets of features matched on a processor: on its GPU if that supports it, otherwise on its CPU.
 
 use super::{
     GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_of_some, matches_on_cpu, nearest_of_some,
@@ -83,7 +83,7 @@ impl<'a> Matcher<'a> {
         self.gpu_or_cpu("matching", on_gpu, |cpu| nearest_of_some(features, indices, others, same_sign, cpu))
     }
 
-    /// Searches on the GPU if there is one that can and neither side is empty, otherwise on the CPU.
+    /// Searches on the GPU if it supports the task and neither side is empty, otherwise on the CPU.
     fn gpu_or_cpu<R: Send>(
         &mut self,
         task: &str,

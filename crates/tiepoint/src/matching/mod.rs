@@ -1,11 +1,11 @@
-//! Which feature of one image shows the same thing as which feature of another.
+//! Matching: which feature of one image corresponds to which feature of another.
 //!
 //! The search is exact: every pair is compared, by 8-bit multiply-adds where the descriptors are 8-bit
 //! (`nearest`, `product`). With a known model only the pairs that it allows are compared, through a
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
-//! detector knows anyway), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
+//! detector computes anyway), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
 //!
 //! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
 //! with a known model the guided search is faster than both (`docs/notebook/matching.md`).
@@ -52,7 +52,7 @@ options! {
             without "Also compare bright-on-dark features with dark-on-bright ones";
         /// Keep a match only up to this distance of its descriptors; none: keep all.
         ///
-        /// Unit vectors are at most 2 apart, other floats of other programs any distance.
+        /// Unit vectors are at most 2 apart; descriptors of other programs that are not unit vectors have no limit.
         max_distance / with_max_distance: Option<f32> = None => 0.0.., unit "D";
     }
     besides {
@@ -116,7 +116,7 @@ pub struct Nearest {
 }
 
 /// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` if the other side
-/// is empty or all distances are NaN. They are found on the processor's GPU if it has one that can.
+/// is empty or all distances are NaN. They are found on the processor's GPU if that supports it.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
@@ -129,7 +129,7 @@ pub fn nearest_neighbours(
     Matcher::new(a, b, processor)?.nearest_neighbours()
 }
 
-/// The matches of A with B, in the order of their index in A, found on the processor's GPU if it has one that can. To
+/// The matches of A with B, in the order of their index in A, found on the processor's GPU if that supports it. To
 /// match the same features several times with different options, keep a [`Matcher`].
 ///
 /// # Errors

@@ -131,7 +131,7 @@ fn random(numbers: &mut Numbers, n: usize, dimension: usize) -> Features {
 
 #[test]
 fn filters_work_as_described() {
-    // A₀ = B₁, A₁ near B₀ with B₂ as near; A₂ prefers B₁, which prefers A₀.
+    // A₀ = B₁; B₀ and B₂ are equally near to A₁; the nearest of A₂ is B₁, whose nearest is A₀.
     let a = features(&[[0.0; 2]; 3], Descriptors::U8(vec![100, 0, 0, 100, 90, 0]), 2);
     let b = features(&[[0.0; 2]; 3], Descriptors::U8(vec![0, 90, 100, 0, 0, 110]), 2);
     let cpu = Cpu::sequential().into();
@@ -250,7 +250,7 @@ fn guided_search_equals_the_definition() {
     }
 }
 
-/// Features of bytes, and others that do not go with them: of floats, longer, without descriptors, and none.
+/// Features of bytes, and others that cannot be matched with them: of floats, longer, without descriptors, and none.
 pub(super) fn unlike() -> [Features; 5] {
     [
         features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4),

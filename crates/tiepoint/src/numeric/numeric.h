@@ -1,4 +1,4 @@
-// exp, ln, atan2, sine and cosine with the bits of numeric.rs, where each is explained.
+// exp, ln, atan2, sine and cosine with the bits of mod.rs, where each is explained.
 
 FUNCTION f32 polynomial(CONSTANT_POINTER const f32 *c, i32 n, f32 x) {
     f32 sum = c[n - 1];

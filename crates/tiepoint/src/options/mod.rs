@@ -46,8 +46,8 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Declares an enum whose variants have a name and a help, which is also the first sentence of their documentation, with
-/// [`Named`], `Display`, `FromStr` and serde's traits (by name).
+/// Declares an enum whose variants each have a name and a help text, which is also the first sentence of their
+/// documentation; and implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for it.
 macro_rules! named {
     ($(#[$attribute:meta])* $vis:vis enum $type:ident as $option:literal {
         $($(#[$variant_attribute:meta])* $name:literal: $variant:ident, $help:literal;)*

@@ -53,6 +53,6 @@ mod tests {
         for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG", "0.5"] {
             assert_eq!((bytes(text), count(text)), (None, None), "{text}");
         }
-        assert_eq!(count("20MB"), None, "pixels are no bytes");
+        assert_eq!(count("20MB"), None, "a count has no unit B");
     }
 }

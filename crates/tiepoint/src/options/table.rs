@@ -1,4 +1,4 @@
-//! One description of every option: an option struct that [`options!`] declares knows the name, type, default, range,
+//! One description of every option: an option struct that [`options!`] declares has the name, type, default, range,
 //! unit and meaning of its fields. The command's flags with their help, and the classes and docstrings of the Python
 //! package are generated from this table, so an option is added in one place.
 //!
@@ -312,7 +312,7 @@ pub struct Field {
     pub default: Value,
 }
 
-/// The names of an option outside of the library; made by [`options!`].
+/// The names, flag and unit of an option; made by [`options!`].
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Names {
@@ -390,7 +390,7 @@ impl Names {
                 Kind::Path => "a path".to_owned(),
             };
             let words = match (allowed.words(), value) {
-                // Only the type has a range.
+                // No range is declared: the number does not fit the type.
                 (words, Value::Integer(-0x8000_0000..0))
                     if words.is_empty() && matches!(T::kind(), Kind::Integer) =>
                 {
@@ -438,8 +438,8 @@ pub trait OptionTable: Sized + Clone {
 }
 
 /// Declares an option struct: for each field its meaning, setter, type, default, and optionally its range, flag, unit
-/// and name in front ends. `tables` are option structs inside, whose options count as its own. `besides` are fields
-/// that front ends do not set through the table. `check` is a rule beside the ranges.
+/// and name in front ends. `tables` are nested option structs, whose options count as its own. `besides` are fields
+/// that front ends do not set through the table. `check` is a rule in addition to the ranges.
 macro_rules! options {
     (
         #[doc = $about:literal]
@@ -501,12 +501,12 @@ macro_rules! options {
             }
         }
 
-        #[allow(unused_variables, reason = "some tables have only others in them")]
+        #[allow(unused_variables, reason = "some tables have only nested tables")]
         impl $crate::options::OptionTable for $options {
             const ABOUT: &'static str = $about;
 
             fn fields(&self) -> Vec<$crate::options::Field> {
-                #[allow(unused_mut, reason = "not every table has others in it")]
+                #[allow(unused_mut, reason = "not every table has nested tables")]
                 let mut fields = vec![$($crate::options::options!(@names $field $($key $value)*).field(
                     &self.$field,
                     &$crate::options::options!(@allowed $($allowed)?),

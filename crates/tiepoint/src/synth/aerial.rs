@@ -20,7 +20,7 @@ options! {
     pub struct AerialOptions {
         /// Number of photographs, in as many strips as make the block about square.
         photographs / with_photographs: usize = 20 => 1..;
-        /// Focal length over the longer side.
+        /// Focal length as a multiple of the image's longer side.
         focal / with_focal: f64 = 1.0 => 0.3..=10.0;
         /// Flying height over the mean terrain in metres.
         height / with_height: f64 = 100.0 => Above(0.0), unit "M";
@@ -72,7 +72,7 @@ pub struct AerialBlock {
     pixel: f64,
 }
 
-/// Spacing of the terrain's values, as a share of the flying height.
+/// Spacing of the lattice of terrain heights, as a share of the flying height.
 const SPACING: f64 = 0.5;
 
 impl AerialBlock {
@@ -181,7 +181,7 @@ impl AerialBlock {
         }
         let size = self.options.size;
         let mut image = Image::try_filled(size, 1, T::default())?;
-        // One pixel is one unit of the texture, whose finest shapes have a few units.
+        // One pixel is one unit of the texture, whose finest shapes measure a few units.
         let scale = 1.0 / self.pixel;
         cpu.try_for_chunks(image.data_mut(), size.width, |y, row| {
             let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);
@@ -197,7 +197,7 @@ impl AerialBlock {
     }
 }
 
-/// The axes of a camera that looks down, tilted by two tangents and turned by about as many radians as `heading`.
+/// The axes of a camera that looks down, tilted by two tangents and turned by about `heading` radians.
 fn looking(tilt: [f64; 2], heading: f64) -> [[f64; 3]; 3] {
     let unit = |v: [f64; 3]| {
         let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();

@@ -1,6 +1,6 @@
 //! Pictures drawn by formula, with exact ground truth: endless textures, scenes of two images with the homography
-//! between them, also as other sensors show them, stereo pairs with their disparities and occlusions, and blocks of
-//! aerial photographs with their cameras.
+//! between them (optionally rendered as another sensor would record them), stereo pairs with their disparities and
+//! occlusions, and blocks of aerial photographs with their cameras.
 //!
 //! Everything follows from a seed by integer hashing and plain f64 arithmetic, so that one seed gives one
 //! picture on every machine, and any window of a texture can be made without the rest of it.

@@ -5,16 +5,16 @@ use crate::options::options;
 options! {
     /// How a camera changes the brightness v from 0 to 1.
     ///
-    /// It is inverted to 1 − v if asked for, raised to the power gamma, and then gain · v + bias, cut to 0 to 1.
+    /// v, or 1 − v if inverted, to the power gamma, then times gain plus bias; clamped to 0 to 1 after noise is added.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Photometry {
         /// Black and white change places.
         invert / with_invert: bool = false;
         /// The power.
         gamma / with_gamma: f64 = 1.0 => 0.01..=100.0;
-        /// The contrast.
+        /// The contrast: a factor of the brightness.
         gain / with_gain: f64 = 1.0 => -100.0..=100.0;
-        /// The brightness.
+        /// Added to the brightness.
         bias / with_bias: f64 = 0.0 => -100.0..=100.0;
     }
 }

@@ -88,7 +88,7 @@ impl<T: Pixel> Scene<T> {
     }
 }
 
-/// One image: the texture seen through the map from image to texture, blurred, in its light, with noise.
+/// One image: the texture seen through the map from image to texture, blurred, with photometry and noise.
 fn draw<T: Pixel>(
     options: &SceneOptions,
     texture_from_image: &Homography,
@@ -160,7 +160,7 @@ fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
     down
 }
 
-/// The homography of a camera that turns by `angle` (radians, from +x towards +y), comes nearer by `scale`
+/// The homography of a camera that turns by `angle` (radians, from +x towards +y), magnifies by `scale`
 /// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is the change
 /// of the denominator from the centre to the right and to the lower edge: 0.2 is a strong perspective.
 ///

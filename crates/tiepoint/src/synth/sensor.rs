@@ -8,10 +8,10 @@ named! {
     /// The change of a scene's brightness by another sensor.
     pub enum Sensor as "sensor" {
         #[default]
-        "inverted": Inverted, "Black and white change places, as cold and warm may by night";
+        "inverted": Inverted, "Black and white change places, as warm and cold in thermal images";
         "folded": Folded, "Black and white both become white, and grey black: one brightness has two meanings";
         "speckle": Speckle, "Inverted, and multiplied by the mean of three looks of radar";
-        "edges": Edges, "Dark lines where brightness changes, and white between them, as a map";
+        "edges": Edges, "Dark lines where brightness changes, and white between them, as on a map";
     }
 }
 

@@ -1,7 +1,7 @@
 //! Features from named arrays, as `.npz` and HDF5 files hold them.
 //!
-//! Names are ours or those of hloc and `LightGlue`. Only places are needed: a feature without a scale has 1 pixel, without
-//! an angle 0, without a sign +1.
+//! Names are ours or those of hloc and `LightGlue`. Only positions are needed: the default of the scale is 1 pixel, of
+//! the angle 0, of the sign +1.
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
@@ -76,8 +76,8 @@ impl Array {
     }
 }
 
-/// The features in the arrays that `find` gives for a name. As many descriptors as one has values lie in `square`: in rows
-/// or in columns.
+/// The features in the arrays that `find` gives for a name. If there are as many descriptors as values of each,
+/// `square` tells whether they are rows or columns.
 pub(crate) fn features(
     find: impl Fn(&str) -> Result<Option<Array>, String>,
     square: Lie,

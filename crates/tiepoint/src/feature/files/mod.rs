@@ -5,11 +5,11 @@
 //! | `.csv` | one line a feature under `x,y,scale,angle,response,sign,octave,layer,d0,d1,…` | all but the image size |
 //! | `.json` | one object a feature | all |
 //! | `.npz` | NumPy arrays `xy`, `scale`, `angle`, `response`, `sign`, `octave`, `layer`, `descriptors`, `image` | all |
-//! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
-//! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
+//! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | these, descriptors in 8 bits |
+//! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | the same |
 //!
 //! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores`, `scales`, `oris`,
-//! `image_size`), numbers of any type and without those arrays that can be done without.
+//! `image_size`), with numbers of any type; all arrays but the positions may be missing.
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
 //! descriptors of 128 values from 0 to 255; unit vectors are written times 512, rounded and saturated. The values are

@@ -1,4 +1,4 @@
-// The parts of keypoints side by side. A lane takes a keypoint.
+// Copies the fields of keypoints to an array each, with one lane for each keypoint.
 KERNEL(columns) {
     i32 i = GROUP_X * LANES + LANE_X;
     if (i >= args.n) return;

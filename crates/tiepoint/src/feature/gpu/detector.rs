@@ -66,7 +66,7 @@ impl<P: Pipeline> GpuDetector<P> {
     }
 
     fn with(mut self, change: impl FnOnce(&mut Core<P>)) -> Self {
-        // Beside `self` only idle searches hold the core; without them it can be changed.
+        // Besides `self` only idle searches share the core; once they are dropped it can be changed.
         self.idle = Scratch::default();
         if let Some(core) = Arc::get_mut(&mut self.core) {
             change(core);

@@ -118,7 +118,7 @@ impl GpuFeatures {
     }
 }
 
-/// A GPU beside the calling thread, for tests.
+/// A processor with this GPU whose CPU is the calling thread alone, for tests.
 #[cfg(test)]
 pub(crate) fn beside(gpu: &Gpu) -> crate::device::Processor {
     crate::device::Processor::with_gpu(crate::device::Cpu::sequential(), gpu.clone())

@@ -69,8 +69,8 @@ impl ReadbackSlot {
         Ok(())
     }
 
-    /// Copies the results of some images, which follow those of the last call, to the host, beside work that is queued
-    /// later.
+    /// Copies the results of some images, which follow those of the last call, to the host, concurrently with work
+    /// that is queued later.
     pub(super) fn fetch_beside(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<()> {
         let commands = self.downloads(lists, images.clone())?;
         self.parcels.push((images, lists.keypoints.gpu().download_beside(commands)?));

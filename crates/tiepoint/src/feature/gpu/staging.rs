@@ -37,7 +37,7 @@ impl Staging {
         Ok(self.image.clone())
     }
 
-    /// As [`fill`](Self::fill), beside the work in the queue; what was put there up to `free` may still read the image.
+    /// As [`fill`](Self::fill), while queued work goes on; only work queued before `free` may still read the image.
     pub(crate) fn send(&mut self, view: AnyView<'_>, free: &Mark, cpu: &Cpu) -> Result<AnyGpuImage> {
         by_pixel!((&mut self.host, view), (host, view) => {
             host.write(0, view, free, cpu).and_then(|()| host.send(free))
@@ -62,7 +62,7 @@ impl Staging {
     }
 }
 
-/// Copies the rows of an image from a row on over those of another from a row on; both are of one width and type of
+/// Copies `rows` rows of an image from row `first` on to another from row `row` on; both have one width and type of
 /// pixel.
 pub(crate) fn copy_rows(
     commands: &mut Commands,

@@ -14,7 +14,7 @@
 //!    keypoint.
 //! 5. [`describe`] (§6): 4×4 histograms of 8 directions, normalised, clipped at 0.2, normalised.
 //!
-//! Both take their gradients from [`window`].
+//! Steps 4 and 5 take their gradients from [`window`].
 //!
 //! [`GpuSift`] does the same on a GPU.
 //!

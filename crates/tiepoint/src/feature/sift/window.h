@@ -73,7 +73,7 @@ FUNCTION Sample sample_at(const Point *point, i32 x, i32 y) {
     return s;
 }
 
-// Adds up the columns of one bin, 32 or a part of them. Lanes begin at different columns, and so in different banks.
+// Adds up the columns of one bin, 32 or fewer. Lanes begin at different columns, and so in different banks.
 FUNCTION u32 sum_of_bin(const LOCAL_POINTER u32 *sums, i32 columns, i32 bin, i32 lane) {
     u32 total = 0;
     i32 first = lane / (LANES / columns);

@@ -322,7 +322,7 @@ impl GpuStructure {
         Ok(GpuChannels { bins, strength, lengths })
     }
 
-    /// Records how the bins of pictures at half the size and what counts there become one image each.
+    /// Records the interleaving of the bins at half the size, and of what counts there, into one image each.
     fn side_by_side(
         &self,
         commands: &mut Commands,

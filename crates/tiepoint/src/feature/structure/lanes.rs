@@ -45,7 +45,7 @@ impl Lanes {
         }
     }
 
-    /// Copies it to image `i` of a stack; from the host at once, on the device by `commands`.
+    /// Copies it to image `i` of a stack; from the host immediately, on the device by `commands`.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) when the device failed.

@@ -5,8 +5,8 @@
 //! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
 //!    over its local mean; their directions folded to 180° and shared between six bins. The result depends neither on the
 //!    sign of the contrast nor on the unit of brightness.
-//! 3. **Corners** (`corners`): where edges of several directions meet, spread evenly over the picture, to parts of a
-//!    pixel.
+//! 3. **Corners** (`corners`): where edges of several directions meet, located to parts of a pixel and spread evenly
+//!    over the picture.
 //! 4. **Descriptor** (`polar`): the channels around a corner on three rings of twelve sectors. A turn of the picture by
 //!    30° moves sectors and bins by one, which only permutes the bytes. Corners therefore need no direction, on which
 //!    different sensors would not agree.
@@ -93,10 +93,10 @@ impl Level {
         Ok(Cow::Owned(Features { descriptors, dimension: *dimension, ..self.features.clone() }))
     }
 
-    /// The same with those corners alone whose numbers these are.
+    /// The same with only the corners of these numbers, which must be in range.
     ///
     /// # Errors
-    /// [`Error::Mismatch`](crate::Error::Mismatch) for a number that there is none of.
+    /// As [`Features::subset`].
     pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
         let features = self.features.subset(corners)?;
         let number = |i: &usize| self.which.as_ref().map_or(*i as u32, |which| which[*i]);
@@ -110,7 +110,7 @@ impl Level {
         })
     }
 
-    /// The same in the memory of a GPU, where the keypoints may be in other pixels.
+    /// The same in the memory of a GPU, where keypoints may be in pixels of the level, not of the picture.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
@@ -171,7 +171,7 @@ impl<'p> StructureFinder<'p> {
 
     /// The corners of pictures, each at its own size, which is level 0, and at smaller ones down to 1 / `range` of it.
     /// Each level is smaller than the one before by a third of an octave or a little less. Only those levels are made
-    /// whose numbers lie in the range that is given beside the picture.
+    /// whose numbers lie in the range that is given with the picture.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.

@@ -70,7 +70,7 @@ fn distance(k: &Keypoint, [x, y]: [f64; 2]) -> f64 {
     (f64::from(k.x) - x).hypot(f64::from(k.y) - y)
 }
 
-/// The share of features that are found again within 1.5 px · scale of their position, at about their scale.
+/// The share of features found again within the greater of 1.5 px and half their scale, at about their scale.
 fn kept(image: &Image<f32>, options: &SurfOptions, degrees: f64) -> f64 {
     let (other, map) = turned(image, degrees, 1.0);
     let [first, second] = both([image, &other], options);

@@ -1,4 +1,4 @@
-// Sums of wavelets from an integral image, as integral.rs beside this.
+// Sums of wavelets from an integral image, as in integral.rs in this folder.
 //
 // SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image, `plane` has its size and
 // pitch.

@@ -78,7 +78,7 @@ impl<A: Total> Integral<A> {
         self.data[first..first + stride].fill(A::default());
     }
 
-    /// The slot of a row. A band's rows, which begin one below a multiple of its height, are neighbours in the ring.
+    /// The slot of a row. A band's rows, which begin at a multiple of its height plus 1, are neighbours in the ring.
     #[inline(always)]
     fn slot(&self, row: usize) -> usize {
         (row + BAND - 1) & self.mask

@@ -37,7 +37,7 @@ options! {
         preset / with_preset: SurfPreset = SurfPreset::Paper;
         /// Least determinant of the Hessian, for an image from 0 to 1.
         ///
-        /// With [`SurfPreset::OpenCv`] of an image from 0 to 255 by its filters: OpenCV's `hessianThreshold`.
+        /// With [`SurfPreset::OpenCv`] for an image from 0 to 255 and OpenCV's filters: its `hessianThreshold`.
         threshold / with_threshold: f32 = 4e-4 => 0.0.., unit "T";
         /// Octaves; by default 4 (Bay et al.), with OpenSURF's preset 5.
         octaves / with_octaves: Option<u8> = None => 1..=6, unit "N";
@@ -58,8 +58,8 @@ options! {
             => [DescriptorKind::F32, DescriptorKind::None];
     }
     tables {
-        /// Which features are kept: all; where there is a limit the strongest, which come again more often (the figures
-        /// are with [`select`](crate::feature::select)).
+        /// Which features are kept: all, or with a limit the strongest, which are found again more often (see
+        /// [`select`](crate::feature::select)).
         selection / with_selection: Selection = Selection { keep: Keep::Response, ..Selection::ALL };
     }
 }

@@ -1,4 +1,4 @@
-//! SURF written to be read beside its sources: on the whole image, one sample, window and value at a time.
+//! SURF written to be read alongside its sources: on the whole image, one sample, window and value at a time.
 //! The order of its f32 operations is the contract that the fast form keeps.
 
 use super::{SurfOptions, SurfPreset};

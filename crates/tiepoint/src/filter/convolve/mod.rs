@@ -26,7 +26,7 @@ use fearless_simd_macros::simd;
 /// Longest side of a kernel.
 pub const MAX_SIZE: usize = 255;
 
-/// Outputs summed at a time in a pass of two: their sums stay in registers.
+/// Outputs summed at a time in each of the two passes: their sums stay in registers.
 const TILE: usize = 64;
 
 /// Rows, and vectors in each, summed at a time by a kernel that is no product.
@@ -49,7 +49,7 @@ impl Kernel {
     /// A kernel of `size` from its weights, row by row.
     ///
     /// # Errors
-    /// [`Error::Option`] when the number of weights is not the size's, a side is not 1 to [`MAX_SIZE`] or a
+    /// [`Error::Option`] when the number of weights does not fit the size, a side is not 1 to [`MAX_SIZE`] or a
     /// weight is not finite.
     pub fn new(weights: Vec<f32>, size: Size) -> Result<Self> {
         if size.is_empty() || size.width > MAX_SIZE || size.height > MAX_SIZE {
@@ -280,7 +280,7 @@ fn sums<S: Simd>(
     sums
 }
 
-/// Adds a row of the window to the sums of some rows of outputs, or to those of all.
+/// Adds a row of the window to the sums of output rows `first` to `last`, or to those of all rows.
 #[inline(always)]
 fn add_row<S: Simd, const ALL: bool>(
     simd: S,

@@ -2,8 +2,8 @@
 //!
 //! Taps are in 1/256 and sum to 256. The vertical pass sums u8 · tap in 16 bits: at most 255 · 256, without
 //! rounding. The horizontal pass sums that · tap in 32 bits and rounds once: (sum + 2¹⁵) >> 16. The sums
-//! between the passes are stored less 2¹⁵, as i16, because CPUs have signed pairwise products; as the taps
-//! sum to 256, this adds a constant.
+//! between the passes are stored minus 2¹⁵, as i16, because the paired products of CPUs are signed; as the
+//! taps sum to 256, this only adds a constant.
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
@@ -12,7 +12,7 @@ use fearless_simd_macros::simd;
 /// The bias that is subtracted from the sums between the passes.
 const BIAS: u16 = 1 << 15;
 
-/// 2¹⁵ for rounding, and 256 · 2¹⁵ to take the bias back.
+/// 2¹⁵ for rounding, and 256 · 2¹⁵ to undo the bias.
 const ROUND: i32 = (1 << 15) + (256 << 15);
 
 /// Vectors of bytes in flight.
@@ -110,7 +110,7 @@ fn line<S: Simd, const B: usize>(simd: S, padded: &[i16], pairs: &[[i16; 2]], x:
     }
 }
 
-/// The horizontal pass on grey rows: `padded` is 2r longer than `out`, and one value more.
+/// The horizontal pass on grey rows: `padded` is 2r + 1 longer than `out`.
 #[inline(always)]
 fn horizontal<S: Simd>(simd: S, padded: &[i16], pairs: &[[i16; 2]], out: &mut [u8]) {
     let (lanes, n) = (S::u8s::LEN, out.len());

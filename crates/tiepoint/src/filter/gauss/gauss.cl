@@ -1,4 +1,4 @@
-// Symmetric taps, centre and one side, in the order of rows.rs: f32 with FMA, or whole numbers of 1/256 (bytes.rs).
+// Symmetric taps, centre and one side, in the order of rows.rs: f32 with FMA, or integers in units of 1/256 (bytes.rs).
 
 #ifdef WHOLE_WINDOW
 FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
@@ -28,7 +28,7 @@ FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 k
 #endif
 
 FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
-    // The rows k above and k below each of the V outputs; those of the next k are the neighbouring outputs' at this k.
+    // The rows k above and k below each of the V outputs; at the next k each output takes over those of a neighbour.
     MID low[V][2], high[V][2];
     UNROLL
     for (i32 r = 0; r < V; r++) {

@@ -29,7 +29,7 @@ impl Default for Taps {
 }
 
 impl Taps {
-    /// The taps for the given σ and size; the default if neither is given.
+    /// The taps for the given σ and size; the default if neither is given. `power_of_two` counts for a size alone.
     pub fn of(sigma: Option<f64>, size: Option<usize>, power_of_two: bool) -> Self {
         match (sigma, size) {
             (None, Some(size)) if power_of_two => Self::PowerOfTwo(size),

@@ -6,7 +6,7 @@ typedef struct {
     i32 laplacian;
 } Blob;
 
-// A box of pixels by the border rule.
+// The sum of a box of pixels, with the border rule outside the image.
 FUNCTION i32 box(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x0, i32 x1, i32 y0, i32 y1) {
     i32 sum = 0;
     for (i32 j = y0; j <= y1; j++) {
@@ -19,7 +19,7 @@ FUNCTION i32 box(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i3
     return sum;
 }
 
-// dxx + dyy in whole numbers; for the few pixels that need its sign.
+// Dxx + Dyy as an integer, computed only at maxima, for its sign.
 FUNCTION i32 laplacian(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x, i32 y) {
 #define BOX(i0, i1, j0, j1) box(image, pitch, width, height, x + (i0), x + (i1), y + (j0), y + (j1))
     i32 dxx = BOX(-4, 4, -2, 2) - 3 * BOX(-1, 1, -2, 2);

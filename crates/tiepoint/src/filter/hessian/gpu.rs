@@ -48,7 +48,7 @@ const GROUP: [u32; 2] = [64, 4];
 const WORDS: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// The maxima of a response; the first `capacity` are stored.
+    /// The maxima of a response: all are counted, at most `capacity` of them are stored.
     unsafe kernel blobs(groups) = Maxima<T: GpuPixel> {
         write count: u32 [1],
         write found: u32 as Blob [capacity * WORDS as i128],

@@ -15,7 +15,7 @@
 //! **Numbers.** The D are exact integers, of [`Pixel::level`]: 8-bit, or 16-bit for 16-bit and float images.
 //! d = D · (1 / (81 · white)) in f32, det = fma(−weight, dxy · dxy, dxx · dyy).
 //!
-//! **Speed.** Three rows of column sums for each row, then 23 additions for each pixel; nothing else is stored.
+//! **Speed.** Three rows of column sums for each row, then 17 additions for each pixel; nothing else is stored.
 
 pub(crate) mod gpu;
 
@@ -43,7 +43,7 @@ options! {
         threshold / with_threshold: f32 = 0.0004 => 0.0.., unit "T";
         /// What lies beyond the edge.
         ///
-        /// [`Border::Skip`] leaves det at 0 there.
+        /// [`Border::Skip`] sets det to 0 at pixels whose window leaves the image.
         border / with_border: Border = Border::Clamp;
     }
 }
@@ -218,7 +218,7 @@ fn maxima(det: &Image<f32>, y: usize, threshold: f32) -> impl Iterator<Item = (u
     })
 }
 
-/// Dxx, Dyy and Dxy at one pixel by the definition: the reference of tests, and the source of the sign of blobs.
+/// Dxx, Dyy and Dxy at one pixel by the definition: the reference for tests; also gives the sign of a blob.
 fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [i64; 3] {
     let at = |i: isize, j: isize| {
         let x = border.index(x as isize + i, view.size().width);

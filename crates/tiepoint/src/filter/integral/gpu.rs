@@ -56,18 +56,20 @@ pub struct GpuIntegral<A> {
 }
 
 impl<A: GpuSum> GpuIntegral<A> {
-    /// Sums in 128 bytes: column 1 of I, the first that is not zero, begins there in every row.
+    /// Sums in 128 bytes, to which column 1 of I, the first that is not zero, is aligned in every row.
     const ALIGNMENT: usize = 128 / size_of::<A>();
 
     /// Memory for the integrals of `images` images. Row 0 and column 0 are zero, the rest is undefined.
     ///
     /// # Errors
-    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] when a side has 2³⁰ or more,
+    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] for a side of 2³⁰ or an area of 2³⁸,
     /// [`Error::Memory`] when the device's memory is too small.
     pub fn new(gpu: &Gpu, size: Size, images: usize) -> Result<Self> {
         let too_large = || Error::Unsupported {
             device: "a GPU".into(),
-            feature: format!("integrals of {images} images of {size}; a side is below 2³⁰ pixels"),
+            feature: format!(
+                "integrals of {images} images of {size}: 2³⁰ or more pixels a side, or too many in all"
+            ),
         };
         if size.width.max(size.height) >= 1 << 30 {
             return Err(too_large());
@@ -77,7 +79,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         }
         let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
         let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
-        // Sums of 16 bits then stay below 2⁵⁴, which leaves room for marks.
+        // Sums of 16-bit pixels then stay below 2⁵⁴, which leaves 10 bits of a word for its kind and mark.
         size.width.checked_mul(size.height).filter(|&n| n < 1 << 38).ok_or_else(too_large)?;
         let len = (pitch * (size.height + 1)).checked_mul(images).ok_or_else(too_large)?;
         let tiles = tiles.checked_mul(images).filter(|&n| n < i32::MAX as usize).ok_or_else(too_large)?;
@@ -136,7 +138,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         Self::ALIGNMENT - 1
     }
 
-    /// The same sums on a device, for stages that can use sums of either.
+    /// Sums from the host, in a device's memory.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -2,8 +2,8 @@
 //
 // Tiles of TILE_WIDTH x TILE_HEIGHT pixels, one a group, in the order of a counter, so that a group waits only for
 // groups that have started. A tile publishes the sums of its rows; those of all tiles to its left give it the sum of
-// every row up to its left edge. Unless the tile above has published its bottom row of I by then, it publishes the sums
-// of its columns, each over whole rows from the image's left edge on, and looks upwards: over tiles that have published
+// every row up to its left edge. Unless the tile above has published its bottom row of I by then, it publishes for each
+// column the sum of its rows from the image's left edge to there, and looks upwards: past tiles that have published
 // such sums, to the first that has published its bottom row (the look-back of Merrill and Garland 2016, over columns).
 // Waits are short, since neither of the two sums that tiles publish first waits for the tiles above.
 //
@@ -54,8 +54,8 @@ FUNCTION void row_sums(u32 v[ROWS][4], const GLOBAL PIXEL *pixels, i32 x, i32 y,
     }
 }
 
-// Sums of quads become sums of all quads before, in this part of a row and in the parts before it: PARTS lanes scan a
-// row. Gives the sum of the row up to the end of this part.
+// Replaces the sum of each quad in one part of a row by the sum of all quads before it in the row. PARTS lanes scan a
+// row. Returns the sum of the row up to the end of this part.
 FUNCTION u32 scan_row(LOCAL_POINTER u32 *own, LOCAL_POINTER u32 *parts, i32 part) {
     u32 sum = 0;
     UNROLL
@@ -74,7 +74,7 @@ FUNCTION u32 scan_row(LOCAL_POINTER u32 *own, LOCAL_POINTER u32 *parts, i32 part
     return before;
 }
 
-// The sum of one row over every PARTS-th of the tiles from `first` up to this one, as they publish it.
+// The sum of one row over every PARTS-th tile from `first` to the left of this one; waits until each has published it.
 FUNCTION SUM sum_to_the_left(volatile GLOBAL u32 *row_words, i32 first, i32 tile, i32 row, u32 mark) {
     SUM sum = 0;
     for (i32 other = first; other < tile; other += PARTS) {
@@ -180,7 +180,7 @@ KERNEL(integral) {
         i32 summed = lane % TILE_HEIGHT, part = lane / TILE_HEIGHT;
         partial[part][summed] = sum_to_the_left(row_words, tile - tx + part, tile, summed, mark);
     }
-    // Meanwhile down the columns of the tile, inside a lane.
+    // Sums down the columns of the tile, inside a lane.
     UNROLL
     for (i32 r = 0; r < ROWS; r++) {
         u32 before = quads[row + r][quad];

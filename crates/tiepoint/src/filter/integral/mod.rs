@@ -8,7 +8,7 @@
 //! integers, and exact in any order. In `u32` they wrap at 2³²; a box is still right when its own sum is
 //! below 2³²: up to 4 104 × 4 104 pixels of 8 bits, 256 × 256 of 16 bits and f32. In `u64` nothing wraps.
 //!
-//! **Threads.** Sums of columns over each band of rows give the row above every band; then the bands are
+//! **Threads.** Column sums of each band of rows give the row of I above every band; then the bands are
 //! independent.
 //!
 //! **GPU.** [`GpuIntegrator`] sums batches of images in one pass, into a [`GpuIntegral`].
@@ -185,7 +185,7 @@ fn accumulate<S: Simd, T: Pixel, A: Sum>(
     }
 }
 
-/// One row of I, one value longer than `row`, from that above it; `sum` stands for what lies left of it.
+/// One row of I, one value longer than `row`, from the one above it; `sum` is that of the row's pixels to the left.
 #[inline(always)]
 fn accumulate_values<T: Pixel, A: Sum>(row: &[T], mut sum: A, above: &[A], out: &mut [A]) {
     out[0] = above[0].plus(sum);

@@ -23,7 +23,7 @@ use crate::options::named;
 use fearless_simd::Simd;
 
 named! {
-    /// The new size, and what is shown at it.
+    /// The new size, and how its pixels are computed.
     pub enum Scaling as "how" {
         #[default]
         "double": Double, "Twice the width and height by linear interpolation";
@@ -91,7 +91,7 @@ pub fn resample_into<T: Pixel>(
     })
 }
 
-/// A row of twice the length between two rows, of which `upper` may be `lower`.
+/// A row of twice the length, from the mean of two rows; `upper` may be `lower`.
 #[inline(always)]
 fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     match channels {
@@ -103,8 +103,7 @@ fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], ou
     }
 }
 
-/// [`spread`] of pixels of `n` channels. Where the number is known, there are no bounds to check, and the loop runs in
-/// vectors.
+/// [`spread`] of pixels of `n` channels. With a constant `n` the compiler drops bounds checks and vectorises the loop.
 #[inline(always)]
 fn spread_pixels<T: Pixel>(n: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     let next = upper[n..].chunks_exact(n).zip(lower[n..].chunks_exact(n));

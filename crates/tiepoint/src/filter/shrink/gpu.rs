@@ -18,7 +18,7 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("shrink.cl"))
 }
 
-/// Records the shrinking of the images of a stack, which have one channel, to the size of as many others, which is no
+/// Records the shrinking of the one-channel images `from` to the size of `to`, which holds as many images and is no
 /// larger.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub fn shrink<T: Pixel>(image: ImageView<'_, T>, size: Size, cpu: &Cpu) -> Resul
     shrink_as(image, size, cpu)
 }
 
-/// [`shrink`] with output of another type, whose values are those of the input.
+/// [`shrink`] with output of another type; values are not rescaled.
 pub(crate) fn shrink_as<T: Pixel, O: Pixel>(
     image: ImageView<'_, T>,
     size: Size,
@@ -63,7 +63,7 @@ pub(crate) fn shrink_as<T: Pixel, O: Pixel>(
     Ok(out)
 }
 
-/// The pixels, of `from`, that each of `to` pixels covers.
+/// The input pixels, of `from`, that each of `to` output pixels covers.
 fn covers(from: usize, to: usize) -> Vec<Cover> {
     let (n, m) = (from as u128, to as u128);
     // In units of 1/m of an input pixel, an output pixel is n wide and an input pixel m: all integers.

@@ -8,7 +8,7 @@ use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
 
-/// The most channels: a tile's margin.
+/// The most channels: the reach of one pixel must fit a tile's margin.
 const CHANNELS: usize = 32;
 
 fn shape<T: GpuPixel>(

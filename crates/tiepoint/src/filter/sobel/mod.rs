@@ -96,14 +96,14 @@ pub fn sobel<T: Sobel, F: Form<T>>(
     Ok(out)
 }
 
-/// What is made of the gradients.
+/// Which result is computed from the gradients.
 pub trait Form<T: Sobel>: Copy + std::fmt::Debug {
     /// The type of the result.
     type Out: Copy + Default + Send;
     /// The form's name in kernels.
     #[doc(hidden)]
     const NAME: &'static str;
-    /// A row from its column sums `s` and column differences `d`, both one pixel longer at either end.
+    /// A row of results; `s` and `d` are buffers for column sums and differences, one pixel longer at either end.
     #[doc(hidden)]
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [Self::Out]);
 }

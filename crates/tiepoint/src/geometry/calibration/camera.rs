@@ -123,7 +123,7 @@ impl Camera {
     /// [`Error::Mismatch`] naming the wrong ones.
     pub fn check(&self) -> Result<()> {
         let Distortion { k1, k2, p1, p2, k3 } = self.distortion;
-        // Fourth powers of these numbers are computed, which would overflow beyond this.
+        // Powers and products of these numbers are computed, which are then far from overflowing.
         let sound = |v: f64| v.abs() < 1e12;
         if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;
@@ -133,7 +133,7 @@ impl Camera {
         }
         if !self.principal.iter().chain(&[k1, k2, p1, p2, k3]).all(|v| sound(*v)) {
             return Err(Error::Mismatch(
-                "a camera's principal point or distortion is not a sound number".into(),
+                "a camera's principal point or distortion is not finite, or too large".into(),
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@
 
 use super::document::{Entry, MatrixParts, Parsed, Value, number};
 
-/// How deep braces and brackets may stand within each other; calibrations have three.
+/// How deep braces and brackets may be nested; calibrations have three levels.
 const DEEPEST: usize = 32;
 
 /// A value; words and keys come with their line.

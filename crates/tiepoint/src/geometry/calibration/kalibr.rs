@@ -1,4 +1,4 @@
-//! `camchain.yaml` of Kalibr: two cameras, `cam0` and `cam1`, and how the second stands to the first.
+//! `camchain.yaml` of Kalibr: two cameras, `cam0` and `cam1`, and the pose of the second relative to the first.
 //!
 //! Of each camera `intrinsics` (fx, fy, cx, cy), `distortion_model`, `distortion_coeffs`, `resolution`; of the second
 //! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
@@ -7,7 +7,7 @@
 use super::document::{Entry, Parsed, Value, numbers, without_comment};
 use super::opencv::SECOND_SIZE;
 
-/// The lines of a camera, and the number of the first.
+/// The lines below the name of a camera, and the number of the line with the name.
 struct Section<'a> {
     name: &'a str,
     first: usize,
@@ -33,7 +33,7 @@ impl Section<'_> {
         Ok((line, numbers(words, key, line)?))
     }
 
-    /// Fails unless the word behind a key is one of these.
+    /// Fails unless the word after a key is one of these.
     fn require(&self, key: &str, known: &[&str]) -> Parsed<()> {
         let (line, words) = self.words(key)?;
         match words[..] {
@@ -43,7 +43,7 @@ impl Section<'_> {
     }
 }
 
-/// Whether a file is one of Kalibr's: a line names the first camera, and nothing stands before it but a head of YAML.
+/// Whether a file is one of Kalibr's: a line names the first camera, and only a YAML header comes before it.
 pub(super) fn is_kalibr(text: &str) -> bool {
     let mut lines = text.lines().map(without_comment);
     lines.find(|line| !line.is_empty() && !line.starts_with('%') && *line != "---") == Some("cam0:")

@@ -2,8 +2,8 @@
 //! the colour cameras 2 and 3, all in the frame of camera 0; in `calib_cam_to_cam.txt` they are `P_rect_00` to
 //! `P_rect_03`. The pair is that of the colour cameras where the file has them.
 //!
-//! The projections become `P1` and `P2` of OpenCV. A shift up or forward against camera 0, of millimetres, is left out: the
-//! rows of the pictures correspond. `S_rect_02` is the size of the pictures. Other keys are stepped over.
+//! The projections become `P1` and `P2` of OpenCV. Vertical and forward offsets from camera 0 (millimetres) are left
+//! out: the rows of the pictures correspond. `S_rect_02` is the size of the pictures. Other keys are stepped over.
 
 use super::document::{Entry, Parsed, Value, numbers};
 

@@ -134,7 +134,7 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     Ok([left, camera(documents, right, "the right camera's matrix")?])
 }
 
-/// Fails where one camera has a distortion and the other has none, or a name that no program known here gives to it.
+/// Fails where a camera has no distortion but the other has one, or an entry looks like one under an unknown name.
 fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
     let found = cameras.map(|(documents, names)| find(documents, names).is_some());
     let Some(missing) = found.iter().position(|found| !found) else { return Ok(()) };
@@ -160,7 +160,7 @@ fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
                 documents,
                 names,
                 &format!(
-                    "the {side} camera's distortion, and the other camera has one; of a lens without it give zeros"
+                    "the {side} camera's distortion, but the other camera has one; give zeros if there is none"
                 ),
             ))
         }
@@ -168,7 +168,7 @@ fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
     }
 }
 
-/// Fails where two files give what belongs to the pair, with other numbers.
+/// Fails where two files give different numbers for the same entry of the pair.
 fn check_contradictions(documents: &[Document]) -> Result<()> {
     let [[m1, d1], [m2, d2]] = CAMERAS;
     for names in [m1, d1, m2, d2, ROTATION, TRANSLATION, "R1", "R2", "P1", "P2"] {
@@ -253,8 +253,8 @@ fn size(documents: &[Document]) -> Result<Option<Size>> {
     Ok(one(WIDTH)?.zip(one(HEIGHT)?).map(|(w, h)| Size::new(w, h)))
 }
 
-/// The sizes of the left and of the right camera's pictures: of two files that each hold a camera its own, otherwise one for both
-/// unless the second camera has its own.
+/// The sizes of the left and of the right camera's pictures: each from its own file if there are two of one camera
+/// each, otherwise one size for both unless the second camera has its own.
 fn sizes(documents: &[Document]) -> Result<[Option<Size>; 2]> {
     if let [left, right] = alone(documents)[..] {
         return Ok([size(from_ref(left))?, size(from_ref(right))?]);
@@ -344,7 +344,7 @@ fn sound(
         ));
     }
     if !principal.iter().chain([&doffs]).all(|v| v.abs() < 1e12) {
-        return Err("a principal point is not a sound number".into());
+        return Err("a principal point is not finite, or too large".into());
     }
     let projection = Projection::Perspective;
     Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None, projection })
@@ -396,7 +396,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
 }
 
 fn side_by_side(document: &Document, pair: &RectifiedCalibration) -> StereoCalibration {
-    debug_assert_eq!(document.syntax, Syntax::Middlebury, "the only one that is rectified as it is");
+    debug_assert_eq!(document.syntax, Syntax::Middlebury, "the only rectified pair with cameras");
     let camera = |doffs: f64| Camera {
         focal: [pair.focal; 2],
         principal: [pair.principal[0] + doffs, pair.principal[1]],

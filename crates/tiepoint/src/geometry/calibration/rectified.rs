@@ -220,9 +220,9 @@ impl RectifiedCalibration {
         text
     }
 
-    /// Fails unless [`write`](Self::write) knows the name: Middlebury's `calib.txt`, OpenCV's YAML, XML or JSON, or ROS's YAML
-    /// if the name contains `camera_info`, or the range alone for s2p if it contains `disp_min_max`. Only `.txt` holds an
-    /// affine pair.
+    /// Fails unless [`write`](Self::write) supports the name: Middlebury's `calib.txt`, OpenCV's YAML, XML or JSON, or
+    /// ROS's YAML if the name contains `camera_info`, or the range alone for s2p if it contains `disp_min_max`. Only
+    /// `.txt` holds an affine pair.
     ///
     /// # Errors
     /// [`Error::Format`] listing the extensions.

@@ -10,7 +10,7 @@ const NAMES: [(&str, &str); 4] = [
     ("P", "projection_matrix"),
 ];
 
-/// The entries under the names that `camera_calibration` gives; those of other files as they are. Fails for another lens.
+/// The entries under `camera_calibration`'s names; those of other files as they are. Fails for unknown lens models.
 pub(super) fn renamed(mut entries: Vec<Entry>) -> Parsed<Vec<Entry>> {
     let has = |name: &str, count: usize| {
         let holds = |e: &Entry| matches!(&e.value, Value::Matrix(m) if m.data.len() == count);

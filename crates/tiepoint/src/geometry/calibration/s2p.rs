@@ -19,7 +19,7 @@ pub(super) fn entries(text: &str) -> Option<Vec<Entry>> {
     Some(keys.map(|(key, v)| Entry { key: key.into(), value: Value::Number(v), line: 1 }).to_vec())
 }
 
-/// What the file says of a range.
+/// The text of the file of a range.
 pub(super) fn text([low, high]: [f64; 2]) -> String {
     format!("{}\n{}\n", 0.0 - high, 0.0 - low)
 }

@@ -8,7 +8,7 @@ use crate::numeric::Random;
 
 const SIZE: [f64; 2] = [800.0, 600.0];
 
-/// Matches in random order, of which a share obeys a homography up to noise in B; the homography; and which they are.
+/// A homography, matches in random order of which a share satisfies it up to noise in B, and whether each does.
 fn scene(seed: u64, n: usize, share: f64, noise: f64) -> (Homography, Vec<Correspondence>, Vec<bool>) {
     let mut random = Random::new(seed);
     let mut about = |middle: f64, far: f64| middle + random.range(-far, far);

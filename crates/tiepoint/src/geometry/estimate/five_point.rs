@@ -334,7 +334,7 @@ impl Reduced<f64> {
 /// The largest element of 2 E Eᵀ E − tr(E Eᵀ) E, with E of norm 1, that rounding can cause.
 const ROUNDING: f64 = 1e-6;
 
-/// Whether two singular values are equal. The roots of a nearly degenerate sample may give other matrices.
+/// Whether the two greater singular values are equal; roots of a nearly degenerate sample may give other matrices.
 fn is_essential(e: &[f64; 9]) -> bool {
     let rows = of_flat(*e);
     let square = product(&rows, &transpose(&rows));

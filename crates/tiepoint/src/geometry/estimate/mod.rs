@@ -64,7 +64,7 @@ options! {
         /// Largest distance of an inlier from the model, in pixels.
         ///
         /// The transfer error, or the distance to the epipolar line as the harmonic mean over both images (√2 times
-        /// Sampson's distance); a match counts nothing beyond.
+        /// Sampson's distance); matches beyond do not count.
         threshold_px / with_threshold_px: f64 = 3.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
@@ -73,7 +73,7 @@ options! {
         /// Refuse a model if wrong matches alone are expected to give more than this many models as good as it in one
         /// estimate: the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
         ///
-        /// The default: once in a million pairs of unrelated images, were the places of their matches independent.
+        /// The default: a wrong model for one in a million pairs of unrelated images, if their matches are independent.
         false_alarms / with_false_alarms: f64 = 1e-6 => OrInfinite(Above(0.0)), unit "N";
         /// Seed of the sampler; the same seed gives the same result everywhere.
         seed / with_seed: u64 = 0, unit "N";
@@ -116,8 +116,8 @@ pub struct Estimate {
 const MOST_TOGETHER: usize = 4096;
 
 /// If there are more matches than this, samples are judged, and the model is improved, by an evenly thinned part of at
-/// most this many; all matches only settle it. That is enough: 50 000 samples find no model of fewer than a tenth of
-/// inliers, and a tenth of this part are hundreds of matches.
+/// most this many; all matches only settle it. That is enough: 50 000 samples find no model with fewer than a tenth of
+/// inliers, and a tenth of this part is hundreds of matches.
 const ENOUGH: usize = 8192;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
@@ -162,8 +162,8 @@ struct Problem<'p> {
     cpu: &'p Cpu,
 }
 
-/// The model near `start` that the matches agree on: only the last step of [`estimate()`], for matches that were found
-/// with the help of `start`.
+/// The model near `start` that the matches agree on: [`estimate()`] without samples, only improving and settling, for
+/// matches that were found with the help of `start`.
 ///
 /// # Errors
 /// As [`estimate()`].
@@ -222,7 +222,7 @@ pub fn fit(
         let undetermined =
             Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
         let start = all.linear().ok_or(undetermined)?;
-        // Matches may cover any area that is not a line.
+        // Matches may lie in any area, however small, but not on a line.
         let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu);
         let every: Vec<usize> = (0..problem.points.len()).collect();
         let places = narrow.places(&every);

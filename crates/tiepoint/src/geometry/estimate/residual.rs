@@ -2,7 +2,7 @@
 //! whether a match agrees with a model. This one rule decides which matches are inliers, for every model, in `match`
 //! and in collections, on the CPU and on a GPU (`residual.h`).
 //!
-//! - **Maps**: with m(a) = (r₀, r₁) / w, ε = (r₀ − x w, r₁ − y w) at b = (x, y) and J the derivative of ε by all four
+//! - **Maps**: with m(a) = (r₀, r₁) / w, ε = (r₀ − u w, r₁ − v w) at b = (u, v) and J the derivative of ε by all four
 //!   coordinates, d² = εᵀ (J Jᵀ)⁻¹ ε, where w > 0.
 //! - **Epipolar geometry**: d² = (bᵀFa)² / (|Fa|² + |Fᵀb|²), norms over the first two components.
 //!
@@ -92,7 +92,7 @@ impl<R: Real> Transfer<R> {
     }
 }
 
-/// The areas in A and in B of the matches within a residual of 1 of the point `a` or its partner, in units of π.
+/// The areas around a point of A and around its image in B in which a match has a residual below 1, in units of π.
 pub(super) fn reach(m: &Mat3, [x, y]: [f64; 2]) -> [f64; 2] {
     let [r0, r1, w] = m.map(|row| row[0] * x + row[1] * y + row[2]);
     let t = Transfer::new(&flat(m), [x, y, r0 / w, r1 / w]);
@@ -176,7 +176,7 @@ pub(super) fn transfer_term<R: Real>(
     let ([ex, ey], [xx, xy, yy]) = (each(t.e, kept), each(t.metric, kept));
     let (xx, xy, yy) = (xx * weight, xy * weight, yy * weight);
     let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
-    // J has rows (p, 0, −u p) and (0, p, −v p).
+    // The derivative of m(a) by the nine elements has the rows (p, 0, −u p) and (0, p, −v p).
     let p = [x * inverse, y * inverse, inverse];
     let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
     let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);

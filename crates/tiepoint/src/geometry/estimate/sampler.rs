@@ -143,9 +143,9 @@ impl Growth {
 /// Matches that are sorted, better ones first, only as far as samples need them.
 #[derive(Clone, Debug)]
 struct Unordered {
-    /// Inverted qualities, with the number of the match below.
+    /// Inverted qualities, with the index of the match in the low bits.
     ranks: Vec<u128>,
-    /// The ends of the parts that are sorted at once. The first parts are small, because most searches end there.
+    /// The ends of the parts that are sorted as a whole. The first parts are small, because most searches end there.
     ends: std::vec::IntoIter<u128>,
     start: u128,
 }

@@ -13,8 +13,8 @@
 #define DONE 4u
 
 typedef struct {
-    // The pair's first match, the number of its matches, the number of samples from the best alone, and the most
-    // samples.
+    // The pair's first match, the number of its matches, the number of entries of its table `until` (sampler.rs), and
+    // the most samples.
     u32 first, matches, until, most;
 } Pair;
 
@@ -65,7 +65,7 @@ FUNCTION u32 count_all(const GLOBAL f64 *places, u32 matches, const f64 *model, 
     return count;
 }
 
-// The model of a sample with most inliers and more than `least`; of equal ones the first.
+// The model of a sample with most inliers, if more than `inliers` was at first; of equal ones the first.
 typedef struct {
     f64 model[9], essential[9];
     u32 inliers;
@@ -83,7 +83,7 @@ FUNCTION void take(Best *best, const f64 *model, const f64 *essential, const GLO
 }
 
 #if KIND == HOMOGRAPHY
-// minimal.rs.
+// The homography through four matches: minimal.rs.
 FUNCTION i32 homography_of(f64 (*a)[2], f64 (*b)[2], f64 *h) {
     f64 frame_a[9], frame_b[9], inverse_a[9], inverse_b[9], weighted[9], wa[3], wb[3];
     f64 last_a[3] = {a[3][0], a[3][1], 1.0}, last_b[3] = {b[3][0], b[3][1], 1.0}, first[3] = {a[0][0], a[0][1], 1.0};

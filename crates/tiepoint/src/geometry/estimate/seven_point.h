@@ -90,7 +90,7 @@ FUNCTION void roots_of(f64 a, f64 b, f64 c, f64 *roots) {
     }
 }
 
-// The fundamental matrices of seven matches; a bit for each that there is.
+// The fundamental matrices of seven matches; returns a bit for each one that exists.
 FUNCTION u32 seven_point(f64 (*a)[2], f64 (*b)[2], f64 models[3][9]) {
     f64 rows[ROWS][9], space[2][9], first[9], second[9], plus[9], minus[9], t[3];
     for (i32 i = 0; i < 7; i++) epipolar_row(a[i], b[i], rows[i]);

@@ -1,6 +1,6 @@
 //! Affine epipolar geometry: two views along parallel rays, which telephoto, aerial and satellite cameras nearly have.
 //!
-//! A tie point (x, y) ↔ (x', y') obeys a x' + b y' + c x + d y + e = 0 (Hartley, Zisserman 2004, equation 14.1): it
+//! A tie point (x, y) ↔ (x', y') satisfies a x' + b y' + c x + d y + e = 0 (Hartley, Zisserman 2004, equation 14.1): it
 //! lies on a hyperplane of its four coordinates. The Gold Standard algorithm (their algorithm 14.1) takes the plane
 //! through the centroid across the direction in which the points spread least: for noise that is equal in all
 //! coordinates the maximum-likelihood estimate. Here it is repeated with the weights 1/(1 + r²)² of Geman and McClure,

@@ -39,7 +39,7 @@ impl Agreement {
                 self.points, self.rms_vertical_px
             )
         });
-        // The range is wider than that of the tie points, which may also be far away.
+        // Only if most of the range is behind: it is widened, and far points may come out slightly behind.
         let behind = (most + doffs < -0.25 * (least + doffs)).then(|| {
             format!(
                 "the scene is behind the cameras (disparities {least} to {most}); are left and right exchanged?"

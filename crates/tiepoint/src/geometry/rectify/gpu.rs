@@ -22,7 +22,7 @@ impl GpuMap for Inverse {
 
 impl RectifiedView {
     /// [`warp`](Self::warp) of a picture of any type. One on a GPU is warped there, and the result stays there; one in
-    /// the host's memory is warped by the processor's GPU if it has one that can, otherwise by its CPU. The bits are
+    /// the host's memory is warped by the processor's GPU if that supports it, otherwise by its CPU. The bits are
     /// the same, except those of a NaN. Raw frames of two cameras become disparities without leaving the device:
     ///
     /// ```no_run
@@ -88,7 +88,7 @@ pub(crate) mod tests {
     use crate::image::{AnyImage, Image, Size};
     use crate::numeric::Random;
 
-    /// Views with and without distortion, rotated little and far, with a lens that folds, and beside the picture.
+    /// Views with and without distortion, rotated little and far, with a lens that folds, and outside the picture.
     fn views(input: Size) -> Vec<RectifiedView> {
         let lenses = [
             [0.0; 5],

@@ -127,7 +127,7 @@ impl Turned {
         let middle = [0.5 * (self.input.width as f64 - 1.0), 0.5 * (self.input.height as f64 - 1.0)];
         let [fx, fy] = self.camera.focal;
         let Some([x, y]) = self.camera.ray(middle) else { return (fx * fy).sqrt() };
-        // The projective map of (x, y) by M has the determinant det M / w³; that of a rotation is 1 / w³.
+        // The projective map of (x, y) by M has the Jacobian determinant det M / w³; for a rotation that is 1 / w³.
         let [_, _, w] = times(&self.rotation, [x, y, 1.0]);
         let area = determinant(&self.rotation) / (w * w * w);
         (fx * fy / area.abs()).sqrt()
@@ -193,7 +193,7 @@ fn fit(kept: f64, width: f64, height: f64, input: Size) -> Result<(f64, Size)> {
     let focal = kept * (LARGEST * input.area() as f64 / area).sqrt().min(1.0);
     let pixels = |length: f64| ((focal * length).ceil() as usize).saturating_add(1);
     let size = Size::new(pixels(width), pixels(height));
-    // Rounding up alone exceeds the limit, and only if the view has hardly a row.
+    // Only rounding up can exceed the limit, if the view has hardly a row.
     if size.area() as f64 > 2.0 * LARGEST * input.area() as f64 + 1e4 {
         return Err(Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" });
     }

@@ -164,7 +164,7 @@ pub fn self_calibrate(
     Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
 }
 
-/// Lenses that are tried: κ from minus this to this, between which a corner moves by a tenth of its distance.
+/// Lenses are tried with κ from minus this to this, which moves a corner by about a tenth of its radius.
 const MOST_BENT: f64 = 0.3;
 
 /// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.

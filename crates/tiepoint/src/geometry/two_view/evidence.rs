@@ -1,14 +1,14 @@
-//! Which matches to draw first: those whose keypoints are scaled and turned alike.
+//! Which matches to draw first: those whose keypoints imply the same scale and rotation as many others.
 //!
-//! Every match of keypoints with scale and orientation implies how B is scaled and turned against A. True matches of a
-//! pair mostly imply about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without the place; cf.
-//! "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of half an octave
-//! and 30°; its support is the number of votes in its bin and the eight around it. Votes are whole numbers, and bins
-//! are found by comparisons only.
+//! Every match of keypoints with scale and orientation implies how B is scaled and turned relative to A. True matches
+//! of a pair mostly imply about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without the place;
+//! cf. "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of half an
+//! octave and 30°; its support is the number of votes in its bin and the eight around it. Votes are whole numbers, and
+//! bins are found by comparisons only.
 
 use crate::geometry::Correspondence;
 
-/// How B is scaled and turned against A, by the keypoints of one match.
+/// How B is scaled and turned relative to A, by the keypoints of one match.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// Scale of the keypoint in B divided by that in A, above 0; any other value means unknown.
@@ -44,7 +44,7 @@ impl Evidence {
     }
 }
 
-/// The support of every match; all alike without evidence.
+/// The support of every match; equal for all without evidence.
 fn support(evidence: &[Evidence], matches: usize) -> Vec<u32> {
     let bins: Vec<_> = evidence.iter().map(Evidence::bins).collect();
     let mut votes = [[0_u32; TURNS]; SCALES];

@@ -172,8 +172,8 @@ impl TwoView {
 /// Fewer pairs are verified on the CPU: each fills only a small part of a GPU.
 const FEWEST_FOR_GPU: usize = 32;
 
-/// Verifies pairs of images on the CPU or on a GPU, with the same result. It keeps the GPU's kernels and memory on both
-/// sides from call to call. Threads may share it.
+/// Verifies pairs of images on the CPU or on a GPU, with the same result. It keeps the GPU's kernels, and memory of
+/// host and device, from call to call. Threads may share it.
 #[derive(Debug)]
 pub struct Verifier {
     options: TwoViewOptions,
@@ -216,8 +216,8 @@ impl Verifier {
     /// not finite are outliers.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for cameras that [`Camera::check`](crate::geometry::calibration::Camera::check) refuses, and for
-    /// a pair with another number of evidence than of matches.
+    /// [`Error::Mismatch`] for cameras that [`Camera::check`](crate::geometry::calibration::Camera::check) refuses, and
+    /// for a pair whose evidence and matches differ in number.
     pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
         pairs.iter().try_for_each(ImagePair::check)?;
         if pairs.len() < FEWEST_FOR_GPU {

@@ -13,8 +13,8 @@ options! {
     pub struct TwoViewOptions {
         /// Largest distance of an inlier from the model, in pixels.
         ///
-        /// The Sampson distance from an epipolar geometry; from what a homography says the transfer error, the harmonic
-        /// mean over both images.
+        /// For epipolar geometry the Sampson distance; for a homography the transfer error, as the harmonic mean over
+        /// both images.
         threshold_px / with_threshold_px: f64 = 4.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.999 => 0.0..1.0, unit "P";

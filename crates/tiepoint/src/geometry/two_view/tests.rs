@@ -77,7 +77,7 @@ fn geometries(
     Verifier::new(options, processor)?.geometries(pairs)
 }
 
-/// What is found in one pair of views alike.
+/// What is found in a pair whose two images have the same size and camera.
 fn try_found(matches: &[Correspondence], view: ImageCamera, options: &TwoViewOptions) -> Result<TwoView> {
     let pair = ImagePair::new(matches, view, view);
     geometries(&[pair], options, &Cpu::sequential().into()).map(|mut found| found.remove(0))

@@ -91,7 +91,7 @@ pub(crate) fn source<T: GpuPixel, M: GpuMap>(interpolation: Interpolation, chann
         .text(include_str!("warp.cl"))
 }
 
-/// Groups beside each other, and all of them.
+/// The number of groups side by side, and of all groups.
 fn groups(size: Size) -> [usize; 2] {
     let across = size.width.div_ceil(GROUP[0] as usize);
     [across, across * size.height.div_ceil(GROUP[1] as usize)]

@@ -29,7 +29,7 @@ impl Weights {
         }
     }
 
-    /// The weights of the `TAPS` pixels around places at `fractions`, 0 to 1, behind the middle-left one.
+    /// The weights of the `TAPS` pixels around places at `fractions`, 0 to 1, past the middle-left one.
     #[inline(always)]
     pub(super) fn of<S: Simd, const TAPS: usize>(&self, simd: S, fractions: f32x16<S>) -> [f32x16<S>; TAPS] {
         let (3.., Some(table)) = (TAPS, self.table.first_chunk::<{ PHASES + 1 }>()) else {
@@ -37,8 +37,8 @@ impl Weights {
         };
         let phases: i32x16<S> = (fractions * PHASES as f32).round_ties_even().to_int();
         let phases = phases.to_array().map(|p| &table[(p as usize).min(PHASES)]);
-        // Vector k begins as the rows of lanes 2k and 2k + 1; three perfect shuffles bring together what is
-        // of one tap.
+        // Vector k begins as the rows of lanes 2k and 2k + 1; three perfect shuffles bring together the
+        // weights of each tap.
         let mut rows: [f32x16<S>; ROW] = std::array::from_fn(|k| {
             let [a, b] = [phases[2 * k], phases[2 * k + 1]].map(|row| f32x8::from_slice(simd, row));
             a.combine(b)

@@ -104,8 +104,8 @@ fn check_input(size: Size) -> Result<()> {
 }
 
 /// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To warp image B onto image A,
-/// give the homography from A to B. Places without input get the fill value. It is made on the processor's GPU if it
-/// has one that can.
+/// give the homography from A to B. Places without input get the fill value. It is made on the processor's GPU if
+/// that supports it.
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as

@@ -107,8 +107,8 @@ struct Patch {
     left: i32,
     top: i32,
     /// The greatest number of rows between the places of sixteen neighbours. The loops of all vectors run
-    /// over this number of rows, because a varying number would be mispredicted; the patch has as many rows
-    /// more than it needs, of any value.
+    /// over this number of rows, because a varying number would be mispredicted; the patch has that many
+    /// rows more than it needs, of any value.
     span: usize,
 }
 

@@ -36,7 +36,7 @@ impl<T: Element> GpuImage<T> {
         cpu: &Cpu,
     ) -> Result<Image<U>> {
         let (size, row) = (self.size, self.size.width * self.channels);
-        // The last row may end with its pixels.
+        // The last row may have no padding.
         let rows = || numbers.chunks(self.pitch).take(size.height);
         let mut pixels = Vec::new();
         if cpu.threads() == 1 {

@@ -154,7 +154,7 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
         Ok(Self { image, mask, of_bin: upper.to_vec()?, holes: holes.to_vec()?[0] })
     }
 
-    /// The least or the `last` value, from the counts of the lower halves under its upper half.
+    /// The least value, or the greatest if `last`, from the counts of the lower halves under its upper half.
     fn end(lower: &[u64], upper: usize, last: bool) -> End {
         let mut found = lower.iter().enumerate().filter(|(_, n)| **n > 0);
         let (low, count) = if last { found.next_back() } else { found.next() }.unwrap_or((0, &0));

@@ -161,7 +161,7 @@ impl Plan {
     }
 }
 
-/// Maps two values to 0 and 1.
+/// The linear map that takes two values to 0 and 1.
 #[derive(Clone, Copy)]
 struct Stretch {
     low: f32,

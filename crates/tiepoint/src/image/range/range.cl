@@ -2,7 +2,7 @@
 // every LANES-th pixel of a row.
 
 #if COUNTS
-// Of all pixels those that are not finite; of the finite ones that are not masked how many have which upper half.
+// Counts the pixels that are not finite, masked or not, and of all other unmasked pixels the upper halves of the keys.
 KERNEL(count_upper) {
     for (i32 y = GROUP_X; y < args.plane.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < args.plane.row; x += LANES) {
@@ -16,7 +16,7 @@ KERNEL(count_upper) {
     }
 }
 
-// The lower halves of those that have one of four upper halves.
+// Counts the lower halves of the keys that have one of four upper halves.
 KERNEL(count_lower) {
     for (i32 y = GROUP_X; y < args.plane.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < args.plane.row; x += LANES) {

@@ -262,7 +262,7 @@ fn key(v: f32) -> u32 {
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
-/// The float of a key: as `key.h` makes them.
+/// The float that has this key; the same as `value_of` in `key.h`.
 pub(crate) fn value(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
 }

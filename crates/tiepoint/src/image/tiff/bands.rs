@@ -1,12 +1,12 @@
-//! What GDAL says of the bands of a TIFF, in its tag `GDAL_METADATA`: scale and offset from the numbers in the file to those
-//! that are meant, their unit, and the band's name.
+//! What GDAL says of the bands of a TIFF, in its tag `GDAL_METADATA`: scale and offset from stored to physical values,
+//! their unit, and the band's name.
 
 use roxmltree::Document;
 
 /// `GDAL_METADATA`.
 pub(super) const TAG: u16 = 42112;
 
-/// The roles of items that hold for other pixels of the same bands, too.
+/// The roles of items that also hold for other pixels of the same bands.
 const ROLES: [&str; 4] = ["scale", "offset", "unittype", "description"];
 
 /// The text of a tag with the items that are kept in results; `None` if it has none, or is no XML.

@@ -49,7 +49,7 @@ pub(super) struct Plan {
     pub(super) colour: Colour,
     pub(super) coding: Coding,
     pub(super) predictor: u16,
-    /// Whether the bits of a byte are stored from the lowest.
+    /// Whether the bits of a byte are stored lowest first.
     pub(super) reversed: bool,
     pub(super) order: ByteOrder,
     /// Offset and length of each cell in the file.
@@ -128,7 +128,7 @@ impl Plan {
         let mut coarse = || decoder.find_tag_unsigned_vec::<u16>(Tag::ChromaSubsampling);
         if colour == Colour::YCbCr && coding != Coding::Jpeg && coarse()?.as_deref() != Some(&[1, 1]) {
             return Err(
-                "TIFF with coarser colour outside of JPEG is not read; convert it: tiff2rgba IN OUT.tif"
+                "TIFF with subsampled colour outside of JPEG is not read; convert it: tiff2rgba IN OUT.tif"
                     .into(),
             );
         }

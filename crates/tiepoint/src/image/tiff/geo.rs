@@ -7,7 +7,7 @@ use ::tiff::decoder::Decoder;
 use ::tiff::decoder::ifd::Value;
 use ::tiff::tags::Tag;
 
-/// Tags whose values are numbers: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`.
+/// Tags whose values are doubles: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`.
 const DOUBLES: [u16; 4] = [33550, 33922, 34264, 34736];
 const SCALE: u16 = DOUBLES[0];
 const TIE_POINTS: u16 = DOUBLES[1];
@@ -19,7 +19,7 @@ const TEXT: u16 = 34737;
 
 /// The keys of the coordinate system, on a plane or on the globe.
 const SYSTEMS: [u64; 2] = [3072, 2048];
-/// The system that has no number.
+/// The value of these keys for a system without a number in EPSG's list.
 const USER_DEFINED: u64 = 32767;
 
 /// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
@@ -45,7 +45,7 @@ impl Georeference {
             let values = values.iter().map(|value| value.to_bits()).collect();
             Field { tag, kind: FieldType::Double, values }
         };
-        // More programs read a scale than a matrix, and a scale has no turn.
+        // A scale, which more programs read than a matrix, cannot express rotation.
         let fields = if b == 0.0 && d == 0.0 && a > 0.0 && e < 0.0 {
             vec![doubles(SCALE, &[a, -e, 0.0]), doubles(TIE_POINTS, &[0.0, 0.0, 0.0, c, f, 0.0])]
         } else {
@@ -70,7 +70,7 @@ impl Georeference {
         Some(Self { fields })
     }
 
-    /// The place of an image on whose pixel `at` the first pixel of this one lies.
+    /// The place of an image in which this image's first pixel is pixel `at`.
     #[must_use]
     pub fn shifted(&self, at: [f64; 2]) -> Self {
         let mut fields = self.fields.clone();

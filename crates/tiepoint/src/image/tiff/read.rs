@@ -43,7 +43,7 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
     }
     if plan.bits < 8 && !matches!(plan.colour, Colour::Palette(_)) {
-        // The pixels are stretched to 8 bits; a value that they cannot have marks none.
+        // The pixels are stretched to 8 bits; a no-data value that they cannot have marks none of them.
         let held =
             plan.no_data.filter(|v| v.fract() == 0.0 && (0.0..=f64::from(most(plan.bits))).contains(v));
         plan.no_data = held.map(|value| f64::from(stretched(value as u32, plan.bits)));
@@ -198,7 +198,7 @@ impl Sample for f32 {
         }));
     }
 
-    /// Floats, and whole numbers with a sign or of more bits, are measurements without a white: OpenCV and GDAL leave them.
+    /// Floats, signed integers and wider integers are measurements, which have no white: OpenCV and GDAL leave them.
     fn inverted(self, _: usize) -> Self {
         self
     }

@@ -43,7 +43,7 @@ pub(in crate::image) struct Extra<'a> {
     pub(in crate::image) mask: Option<&'a Image<u8>>,
     /// How the strips are compressed.
     pub(in crate::image) compression: Compression,
-    /// What compresses; by default the calling thread.
+    /// The threads that compress; by default the calling thread.
     pub(in crate::image) cpu: Option<&'a Cpu>,
 }
 

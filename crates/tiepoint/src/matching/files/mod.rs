@@ -9,11 +9,11 @@
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
 //! | `vrt` | elements `GCP` with `Pixel`, `Line`, `X`, `Y` | GDAL, as the first image with ground control points |
 //!
-//! The centre of the first pixel is 0, except in the last two formats: these count from its corner, and QGIS counts
-//! upwards. Places of the second image in these two lie on its map where that is known, and in QGIS's those of the first
-//! on its own; otherwise those of QGIS are pixels.
+//! The centre of the first pixel is (0, 0), except in the last two formats: their origin is its corner, and QGIS counts
+//! rows upwards. In these two, points of the second image are map coordinates if its georeference is known (QGIS: with
+//! a coordinate system); in QGIS's those of the first are then, too, if it has one. Otherwise both are pixels.
 //!
-//! The last five hold each pair of places once: a feature with several directions may have a match for each.
+//! These five hold each pair of points once: a feature with several orientations may have a match for each.
 
 pub(crate) mod npz;
 mod read;
@@ -56,7 +56,7 @@ named! {
         /// Header and lines of `ax,ay,bx,by,distance,ratio,inlier,a,b`.
         #[default]
         "csv": Csv, "A line for each match, with distance, ratio, whether it is an inlier, and indices";
-        /// `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
+        /// `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is NaN becomes null.
         "json": Json, "The same with names, sizes and the model";
         /// Arrays with the names that they have in Python's `TiePoints`, and `sizes` and `matrix`.
         "npz": Npz, "NumPy's arrays xy_a, xy_b, pairs, distance, ratio and inliers, with sizes and the model's matrix";
@@ -93,7 +93,7 @@ impl MatchFormat {
         format_of(path.as_ref(), &known, what)
     }
 
-    /// Whether its pixels are those that are stored, whatever the picture's orientation.
+    /// Whether its coordinates count pixels as they are stored, before the picture's orientation (EXIF) is applied.
     pub const fn is_of_stored_pixels(self) -> bool {
         match self {
             Self::Csv | Self::Json | Self::Npz => false,
@@ -127,9 +127,9 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
 /// `path`.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown, or the format cannot hold a name (COLMAP: white space; MicMac: a
-/// name that no file can have; GDAL: a second image that is on no map), [`Error::Io`] when the file cannot be written;
-/// for GDAL those of [`read_file`] of the first image.
+/// [`Error::Format`] when the extension is unknown, or the format cannot hold the images (COLMAP: white space in a
+/// name; MicMac: a name that is no file name; GDAL: a second image without a georeference), [`Error::Io`] when the file
+/// cannot be written; for GDAL those of [`read_file`] of the first image.
 pub fn write_matches<'a>(
     path: impl AsRef<Path>,
     format: Option<MatchFormat>,
@@ -172,7 +172,7 @@ pub fn write_matches<'a>(
                 let second = images.names[1];
                 Error::format(
                     path,
-                    format!("{second} has no place on a map (GeoTIFF, world file): .points holds pixels"),
+                    format!("{second} has no place on a map (GeoTIFF, world file): use .points for pixels"),
                 )
             })?;
             vrt(path, images.names[0], on_map, inliers())
@@ -223,7 +223,7 @@ fn qgis<'r>(
     if let Some((epsg, _)) = on_b {
         writeln!(out, "#CRS: EPSG:{epsg}")?;
     }
-    // Rows are counted upwards. QGIS takes the places in a picture that lies on a map for places on that map.
+    // Rows are counted upwards. QGIS reads source points of a georeferenced picture as its map coordinates.
     let pixels = [1.0, 0.0, 0.0, 0.0, -1.0, 0.0];
     let to_b = on_b.map_or(pixels, |(_, transform)| transform);
     let to_a = of_a.and_then(Georeference::transform).filter(|_| on_b.is_some()).unwrap_or(pixels);

@@ -49,7 +49,7 @@ pub(super) fn read_file(path: &Path) -> Outcome<Option<ReadMatches>> {
     read(&bytes).map(Some).map_err(|reason| Error::format(path, reason))
 }
 
-/// The matches in the bytes of a file. Only the places are needed; what else is missing is as in text of places alone.
+/// The matches in the bytes of a file. Only the points are needed; other missing arrays have [`ReadMatches`]' defaults.
 pub(crate) fn read(bytes: &[u8]) -> Result<ReadMatches, String> {
     let archive = Archive::open(bytes)?;
     let shaped = |name: &str, shape: &[usize]| match archive.array(name)? {

@@ -1,4 +1,4 @@
-//! Tie points of files, told by what is in them.
+//! Tie points read from files; the format follows from the content.
 
 use super::{MatchFormat, MatchRow, micmac_file, npz};
 use crate::files::read_text;
@@ -29,18 +29,18 @@ pub struct ReadMatches {
 /// What is known of the two images whose matches are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchSides<'a> {
-    /// Their names or paths. A file that names its images in the other order is exchanged, and one that names others is
-    /// refused.
+    /// Their names or paths. The sides of a file that names its images in the other order are exchanged; a file that
+    /// names others is refused.
     pub names: Option<[&'a str; 2]>,
-    /// Where they lie on the map, as [`Georeference::transform`](crate::image::Georeference::transform) tells. Places on
-    /// the map become pixels by it.
+    /// Where they lie on the map: [`Georeference::transform`](crate::image::Georeference::transform), by which map
+    /// coordinates become pixels.
     pub transforms: [Option<[f64; 6]>; 2],
 }
 
-/// The fault of a line, without its number.
+/// A result whose error describes the fault of a line, without its number.
 type Parsed<T> = std::result::Result<T, String>;
 
-/// Reads a line with its number among those of matches.
+/// Parses a line, given its index among the lines of matches.
 type Row = fn(&str, u32, &Maps) -> Parsed<MatchRow>;
 
 /// Where both images lie on the map.
@@ -51,8 +51,8 @@ type Maps = [Option<[f64; 6]>; 2];
 /// s2p (4), ground control points of QGIS that lie on pixels of a picture. A file without lines holds no matches.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it holds anything else, such as COLMAP's indices,
-/// which are no places.
+/// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it holds anything else, such as COLMAP's indices
+/// of features.
 pub fn read_matches(path: impl AsRef<Path>) -> Result<ReadMatches> {
     read_matches_of(path, &MatchSides::default())
 }
@@ -165,10 +165,10 @@ fn pixel(map: Option<[f64; 6]>, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
     Ok([(e * x - b * y) / area - 0.5, (a * y - d * x) / area - 0.5])
 }
 
-const ON_A_MAP: &str = "its places are on a map, and no pixels of a picture: `match` and `register` with --matches take them \
+const ON_A_MAP: &str = "its points are map coordinates, not pixels: `match` and `register` with --matches take them \
                         if the picture that stays is a GeoTIFF or has a world file";
 
-/// The same of the text of a file.
+/// The matches in the text of a file; `names` are those of the images asked for.
 fn of_text(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     if text.trim_start().starts_with('{') {
         return json(text);
@@ -263,12 +263,12 @@ fn upwards([x, y]: [f64; 2]) -> [f64; 2] {
 fn control_point(a: [f64; 2], b: [f64; 2], enabled: f64, index: u32, of: &str) -> Parsed<MatchRow> {
     let [ax, ay, bx, by] = [a[0], a[1], b[0], b[1]].map(|v| v as f32);
     if ![ax, ay, bx, by].iter().all(|v| v.is_finite()) {
-        return Err(format!("{of:?}: expected numbers that pixels can have"));
+        return Err(format!("{of:?}: expected finite pixel coordinates"));
     }
     Ok(MatchRow { inlier: enabled != 0.0, ..places(index, [ax, ay, bx, by]) })
 }
 
-/// The most elements of a virtual raster; one for each control point, and some more.
+/// The most XML nodes of a virtual raster: one for each control point, and some more.
 const MAX_NODES: u32 = 1 << 20;
 
 /// The ground control points of a virtual raster of GDAL: pixels of its source, from the corner of the first, and places on
@@ -449,7 +449,7 @@ mod tests {
             assert!(refused.contains(why), "{text:?}: {refused}");
         }
     }
-    /// Places on the map become pixels of the images that have such a place, and columns and rows of those without one.
+    /// Map coordinates become pixels of images with a georeference; other images' points are columns and rows.
     #[test]
     fn places_on_a_map_become_pixels() {
         let (turned, north) =
@@ -510,7 +510,7 @@ mod tests {
             assert_eq!(places(given).unwrap(), (true, row.a_xy, row.b_xy), "{format}");
             assert_eq!(places(exchanged).unwrap(), (true, row.b_xy, row.a_xy), "{format}");
             match format {
-                // The prefix of ASP's names is free.
+                // ASP's file names have a free prefix, so that files of other images are not recognised.
                 MatchFormat::Asp => assert_eq!(places(others).unwrap(), (false, row.a_xy, row.b_xy)),
                 _ => assert!(places(others).unwrap_err().to_string().contains("a.tif and c.tif"), "{format}"),
             }

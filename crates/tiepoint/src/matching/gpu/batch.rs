@@ -77,7 +77,7 @@ impl GpuMatcher {
     ) -> Result<(Buffer<u32>, Buffer<u32>, Commands)> {
         options.check()?;
         if options.guide.is_some() {
-            return Err(Error::Mismatch("a batch of pairs has no model to guide it".into()));
+            return Err(Error::Mismatch("a batch of pairs takes no guide".into()));
         }
         if pairs.iter().flatten().any(|side| side.by_sign != options.same_sign) {
             return Err(Error::Mismatch("features were packed for another `same_sign`".into()));

@@ -27,7 +27,7 @@ KERNEL(match_flags) {
 
 // Writes the matches in the order of A: each group those of a run of LANES features, after those of the runs before.
 KERNEL(match_columns) {
-    // Matches of the runs before; then those up to each lane.
+    // `sum`: matches of the runs before; `ranks`: matches of this run up to each lane.
     LOCAL u32 sum, ranks[LANES];
     u32 lane = (u32)LANE_X, first = (u32)GROUP_X * LANES, i = first + lane;
     u32 flag = i < args.capacity_a ? flags[i] : 0, before = 0;

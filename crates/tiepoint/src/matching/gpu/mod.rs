@@ -142,12 +142,12 @@ impl GpuMatcher {
     }
 
     /// Adds the search for the two nearest neighbours, in both directions, to the commands; of `options` only
-    /// `same_sign` and `guide` matter here. Earlier commands may still have to find the features of either side: their
+    /// `same_sign` and `guide` matter here. The features may come from earlier commands that have not run yet: their
     /// numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`], as far as it is known now; [`Error::Memory`] when the device's memory is too
-    /// small, [`Error::Unsupported`] for a guided search by a device without f64.
+    /// As [`super::match_features`], as far as known before the commands run; [`Error::Memory`] when the device's
+    /// memory is too small, [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,

@@ -34,7 +34,7 @@ impl GpuMatcher {
     /// afterwards.
     ///
     /// # Errors
-    /// As [`super::super::match_features`] for features alone, and [`crate::Error::Memory`] when the device's memory is
+    /// As [`super::super::match_features`] for one side, and [`crate::Error::Memory`] when the device's memory is
     /// too small.
     pub fn pack(&self, features: &GpuFeatures, options: &MatchOptions) -> Result<GpuPacked> {
         let (kind, capacity, by_sign) =

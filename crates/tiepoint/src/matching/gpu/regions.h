@@ -4,8 +4,8 @@
 // Each side is packed in its own rows: first the bright features, then, from the next multiple of BLOCK, the dark ones,
 // so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
 // `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of
-// its counterpart (targets). The first `cut.queries` regions have queries: all four, or those of A alone. The results are merged at the end by distance and index, so that they do not depend on the
-// division into groups.
+// its counterpart (targets). The first `cut.queries` regions have queries: all four, or those of A alone. The results
+// are merged at the end by distance and index, so that they do not depend on the division into groups.
 //
 // From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read,
 // their type VALUE, DIMENSION, and WORDS of a packed row.
@@ -29,7 +29,7 @@ typedef i32 Distance;
 #define NONE 0xffffffffu
 #define NO_NUMBER FLOAT_OF(0x7fc00000u)
 
-// The nearest so far and the distance of the second; `Best` of nearest.rs.
+// The nearest so far and the distance of the second; `Best` of nearest/mod.rs.
 typedef struct {
     Distance first, second;
     u32 index;
@@ -160,7 +160,7 @@ FUNCTION u32 word_of(const GLOBAL u8 *descriptor, u32 word) {
 }
 #endif
 
-// Four words beside one another, from `word` on, a multiple of 4.
+// Four adjacent words, from `word` on, a multiple of 4.
 FUNCTION u32x4 words_of(const GLOBAL VALUE *descriptor, u32 word) {
     u32x4 words;
 #if DIMENSION % 16 == 0

@@ -14,7 +14,7 @@ KERNEL(count_bright) {
 // Writes the index of each packed row's feature, and the counts of the regions. Features keep their order.
 KERNEL(order_rows) {
     const u32 by_sign = args.by_sign;
-    // Bright features before this run, and all of them; then the bright ones up to each lane.
+    // `sums`: bright features before this run, and all of them; `ranks`: bright ones of this run up to each lane.
     LOCAL u32 sums[2], ranks[LANES];
     u32 features = at_most(*count, args.side.capacity);
     u32 run = (u32)GROUP_X, lane = (u32)LANE_X, first = run * LANES, i = first + lane;

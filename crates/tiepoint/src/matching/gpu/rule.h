@@ -11,7 +11,6 @@ FUNCTION f32 second_distance(Best best) {
     return best.second < FAR ? euclidean(best.second) : FLOAT_OF(0x7f800000u);
 }
 
-// The ratio of a match.
 FUNCTION f32 ratio_of(f32 distance, f32 second) { return second > 0.0f ? distance / second : 1.0f; }
 
 // Whether the nearest neighbour of feature `i` of A, `best`, is its match.

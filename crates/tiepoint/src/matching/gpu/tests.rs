@@ -89,7 +89,7 @@ fn nearest_neighbours_are_those_of_the_cpu() {
     }
 }
 
-/// Bytes alone: rusticl would end the longer loops of floats before their time.
+/// Bytes only: rusticl ends loops after a number of passes, which those of floats exceed.
 #[test]
 fn sets_of_many_tiles_equal_the_cpu() {
     let mut numbers = Numbers(8);
@@ -125,7 +125,7 @@ fn not_a_number_is_no_neighbour() {
         let Descriptors::F32(values) = &mut side.descriptors else { unreachable!() };
         values.fill(f32::NAN);
     }
-    check_nearest(&a, &b, "nothing but");
+    check_nearest(&a, &b, "NaN alone");
 }
 
 fn check_matches(a: &Features, b: &Features, options: &MatchOptions, fewest: usize) {

@@ -4,7 +4,7 @@
 // cards compute f64 much more slowly.
 
 // What the test needs of a packed row: of A the line (a, b, c) that the model predicts and the radius times its norm,
-// squared; of B the place. Not a number where nothing can match.
+// squared; of B the place. x is NaN where nothing can match.
 typedef struct {
     f64 x, y, c, reach;
 } Place;

@@ -38,7 +38,7 @@ fn place(k: &Keypoint) -> [f64; 2] {
 }
 
 impl Grid {
-    /// Places that are not finite are left out. A search about `radius` far visits few cells.
+    /// Places that are not finite are left out. Cells are about `radius` wide, so that a search that far visits few.
     pub(crate) fn new(places: impl Iterator<Item = [f64; 2]> + Clone, radius: f64) -> Self {
         let finite = || places.clone().filter(|p| p[0].is_finite() && p[1].is_finite());
         let [left, top] = finite().fold([f64::INFINITY; 2], |m, p| [m[0].min(p[0]), m[1].min(p[1])]);
@@ -61,14 +61,14 @@ impl Grid {
         grid
     }
 
-    /// The cell of a finite place inside.
+    /// The cell of a place; `None` outside of the grid and for NaN.
     fn cell(&self, [x, y]: [f64; 2]) -> Option<usize> {
         let (i, j) = ((x - self.left) / self.side, (y - self.top) / self.side);
         let inside = i >= 0.0 && j >= 0.0 && i < self.columns as f64 && j < self.rows as f64;
         inside.then(|| j as usize * self.columns + i as usize)
     }
 
-    /// Which of the `n` columns or rows from `origin` on an interval meets.
+    /// The columns (or rows) that an interval meets, of the `n` that begin at `origin`.
     fn range(&self, [low, high]: [f64; 2], origin: f64, n: usize) -> Range<usize> {
         let at = |v: f64| ((v - origin) / self.side).floor();
         // Casts saturate, and NaN becomes 0: the range is empty if the interval misses the grid.

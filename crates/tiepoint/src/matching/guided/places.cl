@@ -4,9 +4,9 @@
 // features the one of the smallest index is the nearest, so that the order does not show in the result. The test is
 // that of guided/mod.rs in f64.
 //
-// From Rust besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
+// Also from Rust, besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
 
-// x is not a number where nothing can match.
+// x is NaN where nothing can match.
 typedef struct {
     f64 x, y;
 } Place;
@@ -55,7 +55,7 @@ KERNEL(fill_cells) {
     places[i] = place;
 }
 
-// Finds the two nearest of the other side for every feature of one, a lane each.
+// Finds the two nearest of the other side for every feature of one, with one lane for each.
 KERNEL(search_near) {
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
     if (i >= at_most(*count, args.capacity)) return;

@@ -47,7 +47,7 @@ impl Form {
 pub(crate) mod tensor {
     /// The most values of a descriptor: up to this number a key fits 24 bits (`nearest.cu`).
     pub(crate) const MAX_DIMENSION: usize = 255;
-    /// The most words of a row of which as many tiles and groups as below fit a multiprocessor.
+    /// The most words of a row for which four tiles for each of two groups fit a multiprocessor.
     const SHORT: usize = 32;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;

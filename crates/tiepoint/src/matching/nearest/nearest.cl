@@ -6,7 +6,7 @@
 
 // Words of a row that lie in local memory at a time.
 #define CHUNK 16
-// A lane's queries and targets are 8 of each: 4 beside one another in either half of the block.
+// A lane's queries and targets are 8 of each: 4 adjacent ones in either half of the block.
 #define MINE(lane, i) ((i) / 4 * (BLOCK / 2) + (lane) * 4 + (i) % 4)
 
 KERNEL(search) {

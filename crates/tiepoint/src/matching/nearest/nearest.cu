@@ -4,8 +4,8 @@
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
 // into local memory, with STAGES tiles in flight. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
 // time, and every lane keeps the two smallest keys that it sees of each query. Comparing is the bottleneck: the cores
-// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - BIAS - 2ab, with a number
-// below it that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product.
+// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - BIAS - 2ab, with a number in
+// the low bits that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product.
 // Values are packed less 128, which changes no distance: a length and a product of d values are then at most 2^14 d =
 // BIAS, and a key at most 2^15 d either way. That fits 24 bits, which leaves 8 for the number: after a turn of 256
 // targets of a lane, 1024 in all, it begins anew.
@@ -13,7 +13,7 @@
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
 //
-// From Rust besides: WARPS, ROW_TILES, STAGES.
+// Also from Rust: WARPS, ROW_TILES, STAGES.
 
 #if __CUDA_ARCH__ >= 800
 #define STEPS (WORDS / 8)
@@ -32,7 +32,7 @@ FUNCTION void fetch_16(u32 to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Four matrices of 8 rows of 16 bytes; a lane names a row, matrix by matrix, and gets its place of each.
+// Four matrices of 8 rows of 16 bytes; each lane passes the address of one row and gets its element of each matrix.
 FUNCTION void load_matrices(u32 *fragment, u32 from) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
@@ -48,7 +48,7 @@ FUNCTION void multiply(i32 *sum, const u32 *a, const u32 *b) {
           "r"(sum[3]));
 }
 
-// |b|^2 - BIAS - 2ab over the target's number: a multiply-add, which leaves the units for minima free.
+// The key of a product and a norm with the target's number below it: a multiply-add leaves the units for minima free.
 FUNCTION i32 key_of(i32 product, i32 norm) {
     i32 key;
     asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(key) : "r"(product), "n"(-(2 << SHIFT)), "r"(norm));

@@ -1,6 +1,6 @@
 // Descriptors in the rows of regions.h.
 //
-// From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
+// Also from Rust: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
 // rows one by one. With SHIFT, for tensor cores, values are packed less 128, and lengths are theirs less BIAS.
 
 #if SHIFT

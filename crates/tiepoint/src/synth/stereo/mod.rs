@@ -24,13 +24,13 @@ options! {
     /// What a synthetic stereo scene holds.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct StereoSceneOptions {
-        /// Surfaces before the background.
+        /// Number of surfaces in front of the background.
         surfaces / with_surfaces: usize = 9 => 0..=1000;
         /// What the surfaces are.
         scenery / with_scenery: Scenery = Scenery::Shapes;
         /// What the surfaces look like.
         texture / with_texture: TextureKind = TextureKind::Mixed;
-        /// The share of the surfaces before the background that have no texture; panels have none anyway.
+        /// The share of the surfaces in front of the background that have no texture; panels have none anyway.
         plain / with_plain: f64 = 0.0 => 0.0..=1.0, unit "SHARE";
         /// Seed of shapes, textures and noise.
         seed / with_seed: u64 = 0;
@@ -65,7 +65,7 @@ named! {
     pub enum Scenery as "scenery" {
         /// In turn surfaces parallel to the image, slanted ones and domes, grey.
         #[default]
-        "shapes": Shapes, "A curved background, and before it planes and domes";
+        "shapes": Shapes, "A curved background, and planes and domes in front of it";
         /// Two walls meet in a corner, every third panel is a thin upright bar. Their colours differ and their grey hardly
         /// does: the poor texture of rooms and of rendered scenes.
         "panels": Panels, "Slanted walls, flat coloured panels, thin bars";
@@ -281,14 +281,14 @@ fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option
         View::Left => (x, surface.seen_left(x, y)?),
         View::Right => {
             let left = surface.seen_right(x, y)?;
-            // The difference would lose the last bits of a small disparity.
+            // The difference of the two columns would lose the last bits of a small disparity.
             (left, surface.seen_left(left, y)?)
         }
     };
     Some(Hit { surface: index, x, disparity })
 }
 
-/// A background in the farthest quarter of the range and surfaces before it, all within the range on the left image.
+/// A background in the farthest quarter of the disparities, and surfaces in front; on the left all stay in the range.
 fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
     let mut random = Random::new(options.seed ^ 0x0057_e7e0);
     let [low, high] = options.disparities;

@@ -4,7 +4,7 @@ use super::{Outline, Random, StereoSceneOptions, Surface};
 
 const GREYS: [f64; 2] = [0.40, 0.46];
 
-/// The walls of a room, farthest in their corner and nearest at the sides, and panels before them.
+/// The walls of a room, farthest in their corner and nearest at the sides, and panels in front of them.
 pub(super) fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
     let mut random = Random::new(options.seed ^ 0x9a_7e15);
     let [low, high] = options.disparities;

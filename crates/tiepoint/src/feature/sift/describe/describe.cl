@@ -70,7 +70,7 @@ FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Fra
     f32 row0 = strength - row1;
     f32 p01 = row0 * c1, p11 = row1 * c1;
     f32 p00 = row0 - p01, p10 = row1 - p11;
-    // Row r - 1 and row r of cells, and columns alike. Beyond the last cell a share is dropped.
+    // Rows r - 1 and r of cells, and columns likewise. Beyond the last cell a share is dropped.
     i32 row = (i32)r, col = (i32)c, direction = (i32)o;
     i32 has_row0 = row > 0, has_row1 = row < CELLS, has_col0 = col > 0, has_col1 = col < CELLS;
     LOCAL_POINTER u32 *cell = column + ((row - 1) * CELLS + col - 1) * (DIRECTIONS * COLUMNS);
@@ -94,7 +94,7 @@ FUNCTION f32 sum_of_partial(const LOCAL_POINTER f32 *partial) {
 
 // Numbers the pixels of a window row after row without gaps: pixel s of row r lies in column s + column_less_first[r],
 // and the first of the row after r is number first_of_row[r + 1]. Every lane counts the pixels of some successive rows,
-// then finds how many come before them. Gives the number of all.
+// then finds how many come before them. Returns the number of all.
 FUNCTION i32 number_pixels(LOCAL_POINTER i32 *first_of_row, LOCAL_POINTER i32 *column_less_first,
                            LOCAL_POINTER i32 *of_lanes, const Frame *frame, Span columns, Span rows, i32 lane) {
     f32 inverse_cosine = 1.0f / frame->cosine, inverse_sine = -1.0f / frame->sine;

@@ -1,4 +1,4 @@
-// Extrema among the 26 neighbours in position and scale, refined at once. Contract and ties as mod.rs.
+// Extrema among the 26 neighbours in position and scale, refined in the same launch. Contract and ties as in mod.rs.
 
 FUNCTION Levels levels_of(const LOCAL_POINTER Octave *octave, const GLOBAL f32 *image) {
     Levels levels;
@@ -32,11 +32,11 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 // A candidate takes 16 bits: column and row in the group's tile, and layer.
 #define CANDIDATE(column, row, layer) (u16)((column) | (row) << 8 | (layer) << 12)
 
-// One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of
-// three rows, so that a pixel is read once, and the least candidate and the neighbours above, below, finer and coarser need
-// no access to memory. The few pixels in a hundred that remain are compared with the other neighbours, which the
-// neighbouring lanes have just read into the cache. Extrema are collected in local memory, so that lanes refine them
-// side by side. Of 2x2x2 pixels at most one is a maximum and one a minimum, so the list is always long enough.
+// One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of three
+// rows: a pixel is read once, and comparing it with the threshold and the neighbours above, below, finer and coarser
+// needs no memory access. The few per cent that remain are compared with the other neighbours, which adjacent lanes
+// have just read into the cache. Extrema are collected in local memory, so that lanes refine them in parallel. Of 2x2x2
+// pixels at most one is a maximum and one a minimum, so the list is always long enough.
 KERNEL(find_points) {
     const u32 capacity = args.capacity;
     const f32 least_candidate = args.thresholds.least_candidate;

@@ -42,7 +42,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// What a point must exceed.
+    /// The thresholds of a point, and the σ that refinement needs.
     struct Thresholds {
         /// Least |D| of a candidate.
         least_candidate: f32,

@@ -21,7 +21,7 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-/// The most images of an octave, and how many levels are searched at once.
+/// The most images of an octave, and how many levels are searched at a time.
 const MOST_LEVELS: usize = 32 + 3;
 const AT_ONCE: usize = 8;
 

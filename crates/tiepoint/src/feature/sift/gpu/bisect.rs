@@ -87,7 +87,7 @@ fn upload_levels(levels: &GpuLevels, octaves: &[Vec<Image<f32>>]) {
     levels.values.write(0, &values).unwrap();
 }
 
-/// The points of the levels in their order. There is room for many more than are `expected`, so that points too many
+/// The points of the levels in their order. There is room for many more than are `expected`, so that surplus points
 /// show as a difference.
 fn points_of(levels: &GpuLevels, options: &SiftOptions, expected: usize) -> Vec<Keypoint> {
     let (gpu, mut commands) = (levels.values.gpu(), Commands::new());

@@ -18,7 +18,7 @@ use crate::feature::gpu::GpuDetector;
 /// It takes about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for each pixel of an image that
 /// is not doubled, 128 if it is. An image that needs too much memory is searched in bands of rows, with the same
 /// result: [`parts`](Self::parts) tells how many. The narrower they are, the more is computed twice: for 400
-/// megapixels, doubled, a fifth with 16 bytes for each pixel, and as much again with 8; with less than 6 it is refused.
+/// megapixels, doubled, a fifth with 16 bytes for each pixel, and everything with 8; with less than 6 it is refused.
 ///
 /// ```no_run
 /// use tiepoint::device::Device;

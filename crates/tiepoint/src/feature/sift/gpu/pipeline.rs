@@ -49,7 +49,7 @@ pub struct SiftPipeline {
     launches: usize,
     /// The description of some images each, if they are many.
     parcels: Vec<(Range<usize>, Commands)>,
-    /// From level 0 up to the description; of one image with it.
+    /// From level 0 up to the description, which it includes only for a single image.
     pub(super) graph: Graph,
     options: SiftOptions,
     base: AnyGpuBase,
@@ -112,8 +112,8 @@ impl Pipeline for SiftPipeline {
     }
 
     fn usual_capacity(plan: &Plan) -> usize {
-        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not, and one
-        // of the ground from the air in 350.
+        // A textured photograph has one feature in 520 pixels of a doubled first octave, or in 280 of one that is not
+        // doubled; an aerial photograph has one in 350.
         let pixels_a_feature = if plan.octaves[0].number < 0 { 256 } else { 128 };
         (1024 + plan.octaves[0].size.area() / pixels_a_feature).next_multiple_of(1024)
     }

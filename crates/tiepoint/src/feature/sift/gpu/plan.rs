@@ -53,8 +53,8 @@ impl OctavePlan {
     }
 }
 
-/// Which rows of an image a plan is for. The octaves' rows are whole ones of the image's, also beyond `first` and
-/// `taken`.
+/// Which rows of an image a plan is for. Except at the end of the image, `first` and `taken` lie at whole rows of every
+/// octave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) first: usize,

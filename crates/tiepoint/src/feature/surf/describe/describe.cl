@@ -1,4 +1,4 @@
-// Descriptors, as in mod.rs beside this: one group for each keypoint. First wavelets, with one lane for each sample;
+// Descriptors, as in mod.rs in this folder: one group for each keypoint. First wavelets, with one lane for each sample;
 // then the sums of cells, with one lane for each value of a cell, in the stated order.
 
 KERNEL(describe) {
@@ -77,6 +77,6 @@ KERNEL(describe) {
 #endif
             descriptors[(first + at) * (VALUES * CELLS) + lane] = values[lane % VALUES * CELLS + cell] * inverse;
         }
-        // The next keypoint's wavelets and sums are stored after two more barriers than these reads.
+        // No barrier: the next keypoint's sums are stored only after one, and its wavelets overwrite nothing read here.
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Square {
     /// Added before rounding to a corner: one half finds the nearest one.
     pub to_corner: f32,
     pub columns_outer: bool,
-    /// Order of Σ, Σ|·| along and Σ, Σ|·| aside in a cell of 64 values.
+    /// Order of Σ, Σ|·| along and Σ, Σ|·| aside in a cell, for descriptors of 64 values.
     pub order: [usize; 4],
     extended: bool,
 }

@@ -1,7 +1,7 @@
-// Samples stronger than the threshold and than all 26 neighbours, as mod.rs beside this, refined as in refine.rs and
-// appended to the keypoints in any order.
+// Samples stronger than the threshold and than all 26 neighbours, as in mod.rs in this folder, refined as in refine.rs
+// and appended to the keypoints in any order.
 
-// A searched layer, as `searched` of gpu/layers.rs writes it.
+// A searched layer, as `search` of gpu/layers.rs writes it.
 typedef struct {
     // The first of its groups, and how many stand side by side.
     u32 first_group;

@@ -1,7 +1,7 @@
 //! Samples whose response exceeds, in magnitude, the threshold and all 26 neighbours.
 //!
 //! Neighbours are one sample away in x and y and one interval away in scale, all at the step of the octave.
-//! The comparison is strict: no equal neighbour is kept. Neighbours in the sample's own layer are
+//! The comparison is strict: a sample with an equal neighbour is not kept. Neighbours in the sample's own layer are
 //! compared first, 16 samples at once; the few samples that remain are tested one by one.
 
 pub(super) mod gpu;

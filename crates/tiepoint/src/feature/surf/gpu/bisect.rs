@@ -56,7 +56,7 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     let mut extrema = detect(image, &upright, None, cpu).unwrap().keypoints;
     extrema.iter_mut().for_each(|k| k.angle = 0.0);
     assert!(extrema.len() > 20, "SURF finds too little to compare");
-    // Room for many keypoints too many, so that they show as a difference.
+    // Room for many surplus keypoints, so that they show as a difference.
     let capacity = 2 * extrema.len() + 1024;
     let found = GpuKeypoints::new(gpu, 1, capacity).unwrap();
     let responses = gpu.upload(&expected).unwrap();

@@ -63,8 +63,8 @@ impl Pipeline for SurfPipeline {
     }
 
     fn usual_capacity(layout: &Layout) -> usize {
-        // At the default threshold one pixel in a few hundred of a photograph is a feature, and one in 130 of the
-        // ground seen from the air.
+        // At the default threshold a photograph has one feature in a few hundred pixels, an aerial photograph one in
+        // 130.
         (layout.size.area() / 104).clamp(1024, 1 << 22).next_multiple_of(1024)
     }
 

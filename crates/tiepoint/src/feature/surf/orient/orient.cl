@@ -1,5 +1,5 @@
-// Directions of keypoints, as in mod.rs beside this: one group for each keypoint, with one lane for each sample of the
-// disc, then one for each bin, then one for each window. Keypoints are written in the total order.
+// Directions of keypoints, as in mod.rs in this folder: one group for each keypoint, with one lane for each sample of
+// the disc, then one for each bin, then one for each window. Keypoints are written in the total order.
 
 #if !UPRIGHT
 // The wavelet of this lane's sample of the disc about a keypoint: its bin, and its sums times the sample's weight.

@@ -6,7 +6,7 @@
 //! a sign: plus where the trace xx + yy is negative (bright on dark), else minus.
 //!
 //! The fast form takes vertical differences of integral rows first, over a tile of columns, and combines
-//! them horizontally: 20 reads a response in the place of 32. Responses are independent of each other, so
+//! them horizontally: 20 reads a response instead of 32. Responses are independent of each other, so
 //! neither tiles nor the rows of a job matter.
 
 pub(super) mod gpu;

@@ -1,7 +1,7 @@
-// The responses of all layers that are computed, as in mod.rs beside this: 32 reads of the integral image each, almost
-// all from the first-level cache, because a group's samples lie together.
+// The responses of all layers that are computed, as in mod.rs in this folder: 32 reads of the integral image each,
+// almost all from the first-level cache, because a group's samples lie together.
 
-// A layer, as `computed` of gpu/layers.rs writes it.
+// A layer, as `compute` of gpu/layers.rs writes it.
 typedef struct {
     // The first of its groups, and how many stand side by side.
     u32 first_group;

@@ -20,7 +20,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Bands of about `step` rows besides the halo; `None` if the image is too low for two such bands.
+    /// Bands of about `step` rows besides the halo; `None` if the image is not high enough for two such bands.
     pub(super) fn new(whole: &Plan, seam: &Seam, step: usize) -> Option<Self> {
         let (height, step) = (whole.whole.height, step.next_multiple_of(seam.alignment));
         // The last band ends with the image.

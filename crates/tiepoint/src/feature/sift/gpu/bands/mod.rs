@@ -3,7 +3,7 @@
 //! The finest octaves take nearly all memory. A band is some rows of the image; its first octaves are made as if it
 //! were a separate image. At its cuts as many rows are wrong as Gaussians reach. Extrema are therefore taken only in
 //! its core, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and description read.
-//! Level 0 of the octave after these is assembled from all cores, and the remaining octaves are searched at once.
+//! Level 0 of the octave after these is assembled from all cores, and the remaining octaves are searched as a whole.
 //!
 //! All bands have the same height, and use one plan and one graph in the same memory. They begin at rows that are whole
 //! and even in every octave, so that pixels are paired, kept and rounded as in the image.
