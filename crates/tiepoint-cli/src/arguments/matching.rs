@@ -78,7 +78,7 @@ pub(crate) struct SensorArguments {
     /// Whether one sensor made both images
     #[arg(long, value_parser = named::<Modality>(), default_value_t)]
     pub(crate) modality: Modality,
-    /// The largest ratio of the scales of images from different sensors, 1 to 16
+    /// The largest ratio of the scales of images from different sensors, 1 to 16; more if their sizes differ by more
     #[arg(long, value_name = "X", default_value_t = TieOptions::default().scale_range)]
     pub(crate) scale_range: f64,
 }

@@ -195,7 +195,8 @@ def register(
         depend on what is bright and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: by
         structure only if too few features agree.
     scale_range : float
-        The largest ratio of the scales of images from different sensors, 1 to 16.
+        The largest ratio of the scales of images from different sensors, 1 to 16. A wider range is searched where their
+        sizes differ by more.
     interpolation, fill
         The warp, as in `warp`.
     device : Device or str, optional

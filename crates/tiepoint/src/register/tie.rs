@@ -7,6 +7,7 @@ use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
+use crate::numeric::length;
 use crate::options::{AboveTo, options};
 use crate::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -17,7 +18,8 @@ options! {
     pub struct TieOptions {
         /// The model that verifies the matches; none: they are not verified.
         model / with_model: Option<ModelKind> = Some(ModelKind::Homography);
-        /// The largest ratio of the scales of pictures from different sensors; either may be the finer one.
+        /// The largest ratio of the scales of pictures from different sensors; either may be the finer one. A wider range
+        /// is searched where the sizes of the pictures differ by more.
         scale_range / with_scale_range: f64 = 2.0 => 1.0..=16.0;
     }
     tables {
@@ -70,6 +72,9 @@ pub struct TiePoints {
     pub first: Vec<Match>,
     /// What speaks for other maps; where pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
+    /// Where the pictures lie on each other unmoved by their features, but their structure agrees there only in part:
+    /// the mean over its cells of the share of the displacements at which it agrees less, ½ by chance.
+    pub unlike: Option<f64>,
 }
 
 /// What speaks for other maps than the one by which pictures were tied by their structure.
@@ -86,7 +91,22 @@ pub struct Alternatives {
     pub repeats_px: f64,
 }
 
+/// An inlier did not move if its places in the two pictures differ by at most this, in pixels, and the map moves nothing if
+/// this share of the inliers did not. What matches by chance beside a caption may have moved.
+const STILL: f64 = 4.0;
+const UNMOVING: f64 = 0.75;
+
 impl TiePoints {
+    /// Whether a map between pictures with these keypoints moves nothing.
+    pub(crate) fn moves_nothing(&self, [a, b]: [&[Keypoint]; 2]) -> bool {
+        let stays = |&&i: &&usize| {
+            let Correspondence { a, b, .. } = self.matches[i].correspondence(a, b);
+            length([b[0] - a[0], b[1] - a[1]]) <= STILL
+        };
+        let is_map = self.b_from_a.is_some_and(|model| model.homography().is_some());
+        is_map && self.inliers.iter().filter(stays).count() as f64 >= UNMOVING * self.inliers.len() as f64
+    }
+
     /// Matches that no model verifies: all are inliers.
     pub(crate) fn without_model(matches: Vec<Match>) -> Self {
         let inliers = (0..matches.len()).collect();
@@ -98,6 +118,7 @@ impl TiePoints {
             iterations: 0,
             first: vec![],
             alternatives: None,
+            unlike: None,
         }
     }
 }
@@ -297,6 +318,7 @@ impl Tied {
             iterations,
             first,
             alternatives: None,
+            unlike: None,
         }
     }
 }

@@ -100,13 +100,11 @@ const ELSEWHERE: f64 = 16.0;
 /// Where the map moves nothing: the share of the places with features in which at least one feature agrees; below. From leuven 1
 /// to leuven 6, which is much darker, it is 0.7.
 const UNMOVED: [f64; 2] = [0.7, 0.0];
-/// An inlier did not move if its places in the two pictures differ by at most this, in pixels, and the map moves nothing if
-/// this share of the inliers did not. What matches by chance beside a caption may have moved.
-const STILL: f64 = 4.0;
-const UNMOVING: f64 = 0.75;
 /// The number of places along each axis, and how many features a place must have to count.
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
+/// The agreement of structure where the map moves nothing, below.
+const UNLIKE: [f64; 2] = [0.8, 0.0];
 /// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
 /// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
@@ -122,6 +120,9 @@ const REPEATS: [f64; 2] = [0.6, 0.9];
 /// What to do about right matches that a map cannot follow.
 const DEPTH: &str = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                      fundamental`, then `tiepoint rectify A B`";
+/// What to do about pictures on which only what lies over both agrees.
+const CAPTIONS: &str =
+    "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
 /// What to do about inliers that are there by chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 
@@ -210,6 +211,8 @@ pub struct PairEvidence {
     /// The share of the places with features, of 16 × 16, in which an inlier lies: in A or in B, whichever is less; none where a
     /// quarter of the inliers moved.
     pub unmoved: Option<f64>,
+    /// [`TiePoints::unlike`].
+    pub unlike: Option<f64>,
     /// Of the inliers that lie off the plane of most inliers, the share whose neighbours deviate from it as they do;
     /// none where the model is a map, or fewer than three quarters of the inliers lie on one plane.
     pub parallax: Option<f64>,
@@ -253,7 +256,8 @@ impl PairEvidence {
             residuals(&model, &pairs)
         };
         let threshold = options.robust.threshold_px;
-        let map = model.homography().filter(|_| has_descriptors);
+        let moves = model.homography();
+        let map = moves.filter(|_| has_descriptors);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
         let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
         let reach = NEAR * size.width.max(size.height) as f64;
@@ -263,19 +267,21 @@ impl PairEvidence {
         for &i in &tie.inliers {
             taken[place(&tie.matches[i])].push(last[i]);
         }
-        let first = residuals_of(&tie.first);
+        // Whether neighbours deviate alike is seen in given matches, too. Places tied by structure were fitted already.
+        let is_given = !has_descriptors && tie.alternatives.is_none();
+        let measured = if is_given { &tie.matches } else { &tie.first };
+        let first = residuals_of(measured);
         for (m, residual) in tie.first.iter().zip(&first) {
             cells[place(m)].agreeing += usize::from(*residual <= threshold);
         }
         // The first matches that are not far from a map, with their residuals.
-        let (within, deviations): (Vec<_>, Vec<_>) = tie
-            .first
+        let (within, deviations): (Vec<_>, Vec<_>) = measured
             .iter()
             .zip(first)
             .filter(|(m, residual)| *residual <= reach && !contrary(m))
             .filter_map(|(m, residual)| {
                 let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
-                let [x, y] = map.as_ref()?.apply(a)?;
+                let [x, y] = moves.as_ref()?.apply(a)?;
                 Some(((m, residual), Deviation { at: a, by: [b[0] - x, b[1] - y] }))
             })
             .unzip();
@@ -289,12 +295,7 @@ impl PairEvidence {
             most_alike(others, FAR * threshold)
         });
         let inliers = || tie.inliers.iter().map(|&i| &tie.matches[i]);
-        let stays = |m: &&Match| {
-            let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
-            length([b[0] - a[0], b[1] - a[1]]) <= STILL
-        };
-        let is_still = inliers().filter(stays).count() as f64 >= UNMOVING * inliers().count() as f64;
-        let unmoved = map.filter(|_| is_still).and_then(|_| {
+        let unmoved = map.filter(|_| tie.moves_nothing(keypoints)).and_then(|_| {
             let both = Size::new(size.width.min(size_b.width), size.height.min(size_b.height));
             let of_a = agreeing_places(both, keypoints[0], inliers().map(|m| m.a))?;
             Some(of_a.min(agreeing_places(both, keypoints[1], inliers().map(|m| m.b))?))
@@ -330,6 +331,7 @@ impl PairEvidence {
             contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
             rival,
             unmoved,
+            unlike: tie.unlike,
             parallax: model.kind().is_epipolar().then(|| parallax(keypoints, tie, options)).flatten(),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
@@ -362,6 +364,7 @@ impl PairEvidence {
             let limits =
                 if self.model.kind().is_epipolar() && self.alternatives.is_some() { CORNERS } else { PLACES };
             reasons.push(Reason::share_below("places", share, limits, text, next));
+            self.alike(&mut reasons);
         }
         if let Some(alternatives) = self.alternatives {
             other_maps(alternatives, &mut reasons);
@@ -399,8 +402,14 @@ impl PairEvidence {
                 "the pictures lie on each other unmoved, and features agree in {} of the places that have any",
                 percent(share)
             );
-            let next = "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
-            reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, next));
+            reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, CAPTIONS));
+        }
+        if let Some(share) = self.unlike {
+            let text = format!(
+                "the pictures lie on each other unmoved by their features, but their structure agrees there by {} only (50 % by chance)",
+                percent(share)
+            );
+            reasons.push(Reason::share_below("unlike", share, UNLIKE, text, CAPTIONS));
         }
         if let Some(share) = self.parallax {
             let text = format!(
@@ -446,6 +455,19 @@ impl PairEvidence {
         Assessment::of(reasons)
     }
 
+    /// Whether neighbours deviate alike from a map.
+    fn alike(&self, reasons: &mut Vec<Reason>) {
+        if let Some((share, px)) = self.common.zip(self.common_px) {
+            let of = percent(share);
+            let text = format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
+            let mut alike = Reason::share_above("residuals", share, COMMON, text, DEPTH);
+            if self.reach_px.map_or(px, |reach| reach.max(px)) < BENT * self.threshold_px {
+                alike.verdict = Verdict::Good;
+            }
+            reasons.push(alike);
+        }
+    }
+
     fn first_matches(&self, reasons: &mut Vec<Reason>) {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;
@@ -484,16 +506,7 @@ impl PairEvidence {
                 },
                 next: Some(DEPTH.into()),
             });
-            if let Some((share, px)) = self.common.zip(self.common_px) {
-                let of = percent(share);
-                let text =
-                    format!("neighbouring matches have {of} of their residuals in common ({px:.1} px)");
-                let mut alike = Reason::share_above("residuals", share, COMMON, text, DEPTH);
-                if self.reach_px.map_or(px, |reach| reach.max(px)) < BENT * self.threshold_px {
-                    alike.verdict = Verdict::Good;
-                }
-                reasons.push(alike);
-            }
+            self.alike(reasons);
         }
         // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
         reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);

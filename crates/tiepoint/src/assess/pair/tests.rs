@@ -83,6 +83,19 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
     assert_eq!(doubtful.reasons[0].measure, "unmoved", "{doubtful}");
     let darker = picture_seen(|p| p, |_, grey| 0.4 * grey);
     assessed(&framed(0.0), &darker, ModelKind::Homography, &GOOD);
+    // What is in the frame has no features, so that they agree wherever there are any.
+    let faint = |seed: u64| {
+        picture_seen(
+            |p| p,
+            move |[x, y], grey| match frame([x, y]) {
+                true => grey,
+                false => 127.0 + 60.0 * Texture::new(seed).at(x / 12.0, y / 12.0, 2.0),
+            },
+        )
+    };
+    let unlike = assessed(&faint(5), &faint(6), ModelKind::Homography, &NOT_GOOD);
+    assert!(unlike.reasons.iter().any(|r| r.measure == "unlike"), "{unlike}");
+    assessed(&faint(5), &faint(5), ModelKind::Homography, &GOOD);
     // A caption on pictures of which one lacks the last rows. The map may move what is far from it.
     let caption = |[_, y]: [f64; 2]| y < 40.0;
     let captioned = |by: f64| picture(|p| if caption(p) { p } else { [p[0] + by, p[1]] });
@@ -150,6 +163,29 @@ fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
         )
         .unwrap();
         assert_eq!(evidence.assess().verdict, expected, "{halves} places on the other half");
+    }
+}
+
+/// Given matches that are inliers of a homography over a ridge of 2.5 px: all agree, and neighbours deviate alike.
+#[test]
+fn relief_is_seen_in_given_matches() {
+    let (mut random, size) = (Random::new(6), Size::new(400, 300));
+    let a: Vec<Keypoint> = (0..300)
+        .map(|_| Keypoint {
+            x: random.range(0.0, 400.0) as f32,
+            y: random.range(0.0, 300.0) as f32,
+            ..Keypoint::default()
+        })
+        .collect();
+    for (height, expected) in [(0.0, Verdict::Good), (2.5, Verdict::Poor)] {
+        let b: Vec<Keypoint> =
+            a.iter().map(|k| Keypoint { x: k.x + height * (k.x / 40.0).sin(), ..*k }).collect();
+        let matches = (0..300).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
+        let b_from_a = Some(Model::Homography(Homography::default()));
+        let tie = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
+        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
+        let found = evidence.assess();
+        assert_eq!(found.verdict, expected, "{found}");
     }
 }
 

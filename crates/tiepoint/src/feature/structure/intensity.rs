@@ -1,8 +1,8 @@
 //! The input of the structure stages: grey from 0 to 1, and which pixels count.
 //!
 //! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
-//! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255), connected with the border of the picture,
-//! and at least 0.2 % of it.
+//! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255, nor above a tenth of the brightness that 2 %
+//! of the pixels exceed), connected with the border of the picture, and at least 0.2 % of it.
 
 use super::channels::rows_into;
 use crate::Result;
@@ -21,8 +21,9 @@ pub(crate) struct Intensity {
     pub(crate) counts: Image<f32>,
 }
 
-/// The brightest that void may be.
-const DARK: f32 = 10.0 / 255.0;
+/// The brightest that void may be: at most this, and this share of the brightness that a share of [`BRIGHT`] exceeds.
+const DARK: [f32; 2] = [10.0 / 255.0, 0.1];
+const BRIGHT: f64 = 0.02;
 /// Pixels from the middle of the square that must be dark to its sides.
 const REACH: usize = 2;
 /// The least share of the picture that can be void.
@@ -110,13 +111,26 @@ fn whole(counts: &mut Image<f32>) {
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
+/// The brightness that a share of [`BRIGHT`] of the pixels exceeds, to 1/255.
+fn bright(grey: &Image<f32>) -> f32 {
+    let mut counts = [0_usize; 256];
+    grey.data().iter().for_each(|value| counts[(value * 255.0).clamp(0.0, 255.0) as usize] += 1);
+    let mut brighter = 0;
+    let level = counts.iter().rposition(|count| {
+        brighter += count;
+        brighter as f64 > BRIGHT * grey.size().area() as f64
+    });
+    level.unwrap_or(0) as f32 / 255.0
+}
+
 /// Which pixels show nothing; `None` where the picture has no dark border.
 fn void(grey: &Image<f32>) -> Option<Image<bool>> {
     let size = grey.size();
     let (w, h) = (size.width, size.height);
     let around = |i: usize, n: usize| i.saturating_sub(REACH)..(i + REACH + 1).min(n);
+    let dark = DARK[0].min(DARK[1] * bright(grey));
     let is_dark = |(x, y): (usize, usize)| {
-        !around(y, h).any(|y| grey.row(y)[around(x, w)].iter().any(|value| *value > DARK))
+        !around(y, h).any(|y| grey.row(y)[around(x, w)].iter().any(|value| *value > dark))
     };
     let border = (0..w).flat_map(|x| [(x, 0), (x, h - 1)]).chain((0..h).flat_map(|y| [(0, y), (w - 1, y)]));
     let starts: Vec<_> = border.filter(|at| is_dark(*at)).collect();

@@ -33,7 +33,11 @@ fn any_near(size: Size, [x, y]: [usize; 2], reach: isize, is: impl Fn(usize, usi
 /// Which pixels are void: by growth from the border until nothing changes.
 pub(super) fn void(grey: &Image<f32>) -> Image<bool> {
     let size = grey.size();
-    let dark = Image::from_fn(size, |x, y| !any_near(size, [x, y], 2, |u, v| grey.row(v)[u] > 10.0 / 255.0));
+    let mut levels: Vec<usize> = grey.data().iter().map(|v| (v * 255.0) as usize).collect();
+    levels.sort_by(|a, b| b.cmp(a));
+    let bright = levels[(0.02 * size.area() as f64) as usize] as f32 / 255.0;
+    let black = (10.0_f32 / 255.0).min(0.1 * bright);
+    let dark = Image::from_fn(size, |x, y| !any_near(size, [x, y], 2, |u, v| grey.row(v)[u] > black));
     let mut part = Image::filled(size, 1, 0_usize);
     let mut parts = 0;
     for start in 0..size.area() {

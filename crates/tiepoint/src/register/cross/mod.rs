@@ -40,6 +40,8 @@ use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
+/// The widest range of scales.
+const WIDEST: f64 = 16.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
 /// How far from its predicted place a corner is searched for, in pixels of the coarser picture. First: where depth may
@@ -65,6 +67,13 @@ pub(super) struct StructureTie {
     pub(super) tie: TiePoints,
     /// Whether structure agrees so well that no simulated views need to be tried.
     pub(super) beyond_doubt: bool,
+}
+
+impl StructureTie {
+    /// [`TiePoints::moves_nothing`].
+    pub(super) fn moves_nothing(&self) -> bool {
+        self.tie.moves_nothing(self.features.each_ref().map(|of| of.keypoints.as_slice()))
+    }
 }
 
 /// One channel, and a mask of the pixels that count.
@@ -157,6 +166,24 @@ pub(super) fn tie(
     }))
 }
 
+/// How well the structure of two pictures agrees where one lies on the other unmoved: the mean of `judge`; `None` for
+/// pictures that are too small.
+pub(super) fn agreement_unmoved(pictures: [Picture<'_>; 2], processor: &Processor) -> Result<Option<f64>> {
+    let cpu = &processor.cpu;
+    let _stage = cpu.stage("unmoved");
+    let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
+    let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
+    let (finder, intensity) = (StructureFinder::new(processor), [&a.intensity, &b.intensity]);
+    let levels = finder.levels(&intensity.map(|of| (of, 0..1)), 1.0)?;
+    let [[to_b, ..], ..] = onto(b.full, b.size())?.matrix();
+    let [[to_a, ..], ..] = onto(a.full, a.size())?.matrix();
+    let unmoved = Hypothesis { turn: [to_b / to_a, 0.0], shift: [0.0; 2], cells: 0 };
+    let frame = Frame::of([0, 1].map(|i| (intensity[i], &levels[i][0].own)), &unmoved, &finder)?;
+    let lanes = cpu.try_map(2, |i| frame.whole.lanes[i].on_host(cpu))?;
+    let agreement = judge::agreement(|n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
+    Ok(Some(agreement.mean))
+}
+
 /// [`corner_matches`] lie within this many pixels of where the map says, in pixels of the coarser picture at the size at
 /// which it is searched.
 pub(crate) const CORNERS_WITHIN: f64 = REACH[1];
@@ -232,11 +259,12 @@ fn found(
     let intensity = pictures.map(|picture| &picture.intensity);
     let kind = options.model.filter(|kind| !kind.is_epipolar()).unwrap_or(ModelKind::Homography);
     let mut found: [Vec<Level>; 2] = [vec![], vec![]];
+    let range = range_for(options.scale_range, pictures.map(Structure::size));
     let (mut voted, mut best, mut places) = (Vec::new(), None, [0; 2]);
     let middle = [0.5 * intensity[0].size().width as f64, 0.5 * intensity[0].size().height as f64];
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
-        let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), options.scale_range)?;
+        let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
         voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
         let hypotheses = search::hypotheses(&mut voted, cpu)?;
@@ -287,22 +315,13 @@ fn best_of(
     Ok(best)
 }
 
-/// How much larger one of two pictures is than the other at the sizes at which they are searched, and the range of scales
-/// to search for it, if that is beyond `range`.
-fn beyond(range: f64, sizes: [Size; 2]) -> Option<(f64, usize)> {
+/// The range of scales that is searched: the one asked for, or a wider one if the sizes at which two pictures are searched
+/// differ by more, because both may show the same area.
+fn range_for(range: f64, sizes: [Size; 2]) -> f64 {
     let [a, b] = sizes.map(|size| searched(size).area().max(1) as f64);
     let ratio = (a / b).max(b / a).sqrt();
-    (ratio > range).then(|| (ratio, ((1.25 * ratio).ceil() as usize).next_power_of_two()))
-}
-
-/// The error of two pictures that nothing ties, with the range of scales to try if their sizes suggest it.
-pub(super) fn advised_on_scale(mut error: Error, sizes: [Size; 2], range: f64) -> Error {
-    if let (Error::NoModel { advice, .. }, Some((ratio, wider))) = (&mut error, beyond(range, sizes)) {
-        *advice = format!(
-            "{advice}. One picture is {ratio:.0} times as large as the other: if both show the same area, `--scale-range {wider}`"
-        );
-    }
-    error
+    // A power of two: its first levels are those of the default.
+    if ratio > range { libm::exp2(libm::log2(1.25 * ratio).ceil()).clamp(range, WIDEST) } else { range }
 }
 
 /// The error of two pictures whose structure does not tie them, with what to try.
@@ -310,9 +329,15 @@ pub(super) fn advised(mut error: Error, kind: ModelKind, sizes: [Size; 2], range
     if let Error::NoModel { advice, .. } = &mut error
         && !kind.is_epipolar()
     {
-        let wider = beyond(range, sizes).map_or(2 * range.ceil() as usize, |(_, wider)| wider);
+        let range = range_for(range, sizes);
+        let wider = match (2.0 * range).min(WIDEST) {
+            wider if wider > range => {
+                format!("`--scale-range {wider:.0}` for scales that differ by more than {range} times, ")
+            }
+            _ => String::new(),
+        };
         *advice = format!(
-            "Do both pictures show the same thing? Try `--scale-range {wider}` for scales that differ by more than {range} times, \
+            "Do both pictures show the same thing? Try {wider}\
              masks (`--mask`, `--mask-b`) for frames and captions; a scene with depth has no map from one picture to the other \
              (`match --model fundamental`, `rectify`)"
         );
@@ -370,6 +395,7 @@ fn by_corners(
                 iterations,
                 first: vec![],
                 alternatives: None,
+                unlike: None,
             }
         }
     };
@@ -444,6 +470,7 @@ fn by_places(
         iterations: 0,
         first: vec![],
         alternatives: None,
+        unlike: None,
     };
     Ok(Some((features, tie)))
 }

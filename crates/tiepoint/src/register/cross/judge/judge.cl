@@ -42,18 +42,16 @@ KERNEL(compare) {
     // From here on each lane computes the result of a place.
     for (i32 place = LANE_Y * LANES + lane; place < PLACES; place += ROWS * LANES) {
         const LOCAL_POINTER f32 *own = sums + place * 5 * LANES;
-        f32 counted = counts[place], product = 0.0f, first = 0.0f, second = 0.0f, of_a = 0.0f, of_b = 0.0f;
+        f32 counted = counts[place], product = 0.0f, first = 0.0f, second = 0.0f;
         UNROLL
         for (i32 i = 0; i < BINS; i++) {
             f32 p = own[i], q = own[LANES + i];
             product = product + (own[4 * LANES + i] - p * q / counted);
             first = first + own[2 * LANES + i] - p * p / counted;
             second = second + own[3 * LANES + i] - q * q / counted;
-            of_a = of_a + p / counted;
-            of_b = of_b + q / counted;
         }
-        values[place] = product / SQRT(MAX_F(first, 0.0f) * MAX_F(second, 0.0f) + 1e-9f);
-        strengths[place] = of_a * of_b;
+        strengths[place] = MAX_F(first, 0.0f) * MAX_F(second, 0.0f);
+        values[place] = product / SQRT(strengths[place] + 1e-9f);
     }
     BARRIER();
     if (LANE_Y > 0 || lane > 0) return;

@@ -12,9 +12,9 @@
 //!
 //! Cells also depend on each other if two things have one outline, such as two heads or two eyes in a round aperture:
 //! outlines that meet agree in every cell along them, while what is inside does not agree. So the half of the cells
-//! where both pictures show the most structure (the product of both means of channels) must agree by themselves, with a
-//! mean of at least 0.625. It was at most 0.61 for outlines that met, and at least 0.64 for pictures of one scene
-//! (`docs/notebook/structure.md`).
+//! where both pictures show the most structure (the product of the variances of both cells' channels, which are those
+//! of the correlation) must agree by themselves, with a mean of at least 0.68. It was at most 0.64 for outlines that
+//! met, and at least 0.71 for pictures of one scene (`docs/notebook/structure.md`).
 //!
 //! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
 //! are not computed.
@@ -70,7 +70,7 @@ pub(super) struct Agreement {
 
 impl Agreement {
     pub(super) fn is_more_than_chance(self) -> bool {
-        self.score >= 5.5 && self.mean >= 0.66 && self.clear >= 0.625
+        self.score >= 5.5 && self.mean >= 0.66 && self.clear >= 0.68
     }
 
     /// Whether further hypotheses can be skipped.
@@ -86,7 +86,8 @@ pub(super) struct Cell {
     /// at which it agrees equally.
     less: u32,
     others: u32,
-    /// How much structure both pictures show there; negative where too few pixels count in its own place.
+    /// How much structure both pictures show there: the product of the variances of their channels, times the square of
+    /// the number of pixels that count; negative where these are too few in its own place.
     strength: f32,
 }
 
@@ -147,7 +148,7 @@ fn cell(lanes: [&Image<f32>; 2], at: [usize; 2], n: usize, cpu: &Cpu) -> Cell {
     cell
 }
 
-/// The correlation of two cells, how many pixels count in both, and the product of the means of their channels.
+/// The correlation of two cells, how many pixels count in both, and [`Cell::strength`].
 #[derive(Clone, Copy, Debug)]
 struct Correlated {
     value: f32,
@@ -191,15 +192,14 @@ fn correlated<S: Simd>(_: S, lanes: [&Image<f32>; 2], at: [usize; 2], by: [i32; 
     if counted == 0.0 {
         return None;
     }
-    let (mut product, mut squares, mut strengths) = (0.0, [0.0; 2], [0.0; 2]);
+    let (mut product, mut squares) = (0.0, [0.0; 2]);
     for i in 0..BINS {
         let [a, b, aa, bb, ab] = [0, 1, 2, 3, 4].map(|k| sums[k][i]);
         product += ab - a * b / counted;
         squares = [squares[0] + aa - a * a / counted, squares[1] + bb - b * b / counted];
-        strengths = [strengths[0] + a / counted, strengths[1] + b / counted];
     }
-    let value = product / (squares[0].max(0.0) * squares[1].max(0.0) + 1e-9).sqrt();
-    Some(Correlated { value, counted, strength: strengths[0] * strengths[1] })
+    let strength = squares[0].max(0.0) * squares[1].max(0.0);
+    Some(Correlated { value: product / (strength + 1e-9).sqrt(), counted, strength })
 }
 
 #[cfg(test)]
@@ -207,17 +207,18 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// Random channels, from one seed in the left half and from another in the right half, which is `stronger` times as
-    /// strong.
-    fn channels(seeds: [u64; 2], stronger: f32) -> Image<f32> {
+    /// Random channels, from one seed in the left half and from another in the right half, whose values are `stronger`
+    /// times as large, less the part `flat` of their range, which is added everywhere.
+    fn channels(seeds: [u64; 2], stronger: f32, flat: f32) -> Image<f32> {
         let size = Size::new(12 * CELL, 12 * CELL);
         let mut lanes = Image::try_filled(size, LANES, 1.0).unwrap();
         let mut random = seeds.map(Random::new);
         for pixel in lanes.data_mut().as_chunks_mut::<{ 12 * CELL * LANES }>().0 {
             for (half, values) in pixel.chunks_exact_mut(6 * CELL * LANES).enumerate() {
                 for pixel in values.as_chunks_mut::<LANES>().0 {
-                    let factor = if half == 0 { 1.0 } else { stronger };
-                    pixel[..BINS].iter_mut().for_each(|v| *v = factor * random[half].unit() as f32);
+                    let (factor, flat) = if half == 0 { (1.0, 0.0) } else { (stronger, flat) };
+                    let value = |random: &mut Random| factor * (flat + (1.0 - flat) * random.unit() as f32);
+                    pixel[..BINS].iter_mut().for_each(|v| *v = value(&mut random[half]));
                 }
             }
         }
@@ -228,8 +229,9 @@ mod tests {
     #[test]
     fn agreement_only_where_there_is_little_structure_is_refused() {
         let cpu = Cpu::with_threads(2).unwrap();
-        for (stronger, expected) in [(0.5, true), (2.0, false)] {
-            let lanes = [channels([1, 2], stronger), channels([1, 3], stronger)];
+        // Last, noise without structure, which is as strong everywhere: it does not count as much.
+        for (stronger, flat, expected) in [(0.5, 0.0, true), (2.0, 0.0, false), (2.0, 0.8, true)] {
+            let lanes = [channels([1, 2], stronger, flat), channels([1, 3], stronger, flat)];
             let cells = |n| cells(lanes.each_ref(), n, &cpu);
             let found = agreement(cells).unwrap();
             assert!(found.score > 5.5 && found.mean > 0.66, "{found:?}");
@@ -237,7 +239,7 @@ mod tests {
             assert_eq!(found.is_beyond_doubt(), expected, "{stronger}: {found:?}");
             assert!(is_likely(cells).unwrap());
         }
-        let unlike = [channels([1, 2], 1.0), channels([4, 3], 1.0)];
+        let unlike = [channels([1, 2], 1.0, 0.0), channels([4, 3], 1.0, 0.0)];
         let cells = |n| cells(unlike.each_ref(), n, &cpu);
         assert!(!is_likely(cells).unwrap());
         assert!(!agreement(cells).unwrap().is_more_than_chance());
