@@ -245,6 +245,8 @@ struct Tables<'d> {
     priors: Option<Statement<'d>>,
     matches: Statement<'d>,
     geometries: Statement<'d>,
+    /// Whether models and poses that are not known are zeros, as 3.8 writes them, and not NULL.
+    zeros: bool,
 }
 
 impl<'d> Tables<'d> {
@@ -262,8 +264,9 @@ impl<'d> Tables<'d> {
             priors: (!old_layout).then(|| database.prepare(priors)).transpose()?,
             matches: database.prepare("INSERT INTO matches VALUES (?, ?, 2, ?)")?,
             geometries: database.prepare(
-                "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H) VALUES (?, ?, 2, ?, ?, ?, ?, ?)",
+                "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H, qvec, tvec) VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?)",
             )?,
+            zeros: old_layout,
         })
     }
 
@@ -330,11 +333,13 @@ impl<'d> Tables<'d> {
         let id = pair_id(pair.a + 1, pair.b + 1);
         self.matches.execute(params![id, pair.matches.len(), numbers(&pair.matches)])?;
         let inliers: Vec<[u32; 2]> = pair.inliers().collect();
-        let f = pair.fundamental.map(|f| floats(&moved_fundamental(f)));
-        let e = pair.essential.map(|e| floats(&e));
-        let h = pair.homography.map(|h| floats(&moved_homography(h)));
-        let (rows, data) = (inliers.len(), numbers(&inliers));
-        self.geometries.execute(params![id, rows, data, pair.configuration.code(), f, e, h])?;
+        // Of a pair without inliers 3.8 writes NULL, too.
+        let unknown = |bytes: usize| (self.zeros && !inliers.is_empty()).then(|| vec![0_u8; bytes]);
+        let f = pair.fundamental.map(|f| floats(&moved_fundamental(f))).or(unknown(72));
+        let e = pair.essential.map(|e| floats(&e)).or(unknown(72));
+        let h = pair.homography.map(|h| floats(&moved_homography(h))).or(unknown(72));
+        let (rows, data, code) = (inliers.len(), numbers(&inliers), pair.configuration.code());
+        self.geometries.execute(params![id, rows, data, code, f, e, h, unknown(32), unknown(24)])?;
         Ok(rows)
     }
 }

@@ -83,7 +83,7 @@ impl Unfinished {
             return Err(Error::format(
                 path,
                 format!(
-                    "is in use, or was not closed: there is {}; name another file, or replace it",
+                    "is in use, or was not closed: there is {}; name another file, or replace it (`--replace`)",
                     beside.display()
                 ),
             ));
@@ -113,7 +113,7 @@ impl Unfinished {
 fn foreign(path: &Path) -> Error {
     Error::format(
         path,
-        "is there and was not written by tiepoint; name another file, or replace it (`replace`)",
+        "is there and was not written by tiepoint; name another file, or replace it (`--replace`, in Python `replace=True`)",
     )
 }
 

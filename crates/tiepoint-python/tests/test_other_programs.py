@@ -147,7 +147,7 @@ def test_features_that_could_not_serve_are_refused(photographs, found, command, 
 def test_a_database_in_the_way_is_told_of_before_the_work(photographs, command, tmp_path):
     (tmp_path / "other.db").write_bytes(b"not ours")
     said = command("collect", photographs, "-o", tmp_path / "other.db")
-    assert said.returncode == 1 and "replace it" in said.stderr and "features" not in said.stderr
+    assert said.returncode == 1 and "replace it (`--replace`" in said.stderr and "features" not in said.stderr
     assert not (tmp_path / "other.db.work").exists()
     with pytest.raises(tp.FormatError, match="replace it"):
         tp.collect(photographs, tmp_path / "other.db", device="cpu")

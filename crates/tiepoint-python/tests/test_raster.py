@@ -142,6 +142,8 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tm
     assert b"map.tif: its coordinate system has no EPSG number" in run.stderr
     with rasterio.open(tmp_path / "theirs.vrt") as placed:
         assert np.array_equal(placed.dataset_mask(), shown)
+    run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.points")
+    assert b"mapX and mapY are pixels" in run.stderr and b"#CRS" not in (tmp_path / "theirs.points").read_bytes()
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])

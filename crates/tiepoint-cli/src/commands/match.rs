@@ -45,9 +45,14 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             let places = [place(&arguments.a)?, place(&arguments.b)?];
             if places[1].as_ref().is_some_and(|of| of.has_system() && of.epsg().is_none()) {
                 context.note(&format!(
-                    "{}: its coordinate system has no EPSG number, so {} names none",
+                    "{}: its coordinate system has no EPSG number, so {} names none{}",
                     arguments.b.display(),
-                    path.display()
+                    path.display(),
+                    match format {
+                        Some(MatchFormat::Qgis) =>
+                            ", and its mapX and mapY are pixels of that picture, not places on the map",
+                        _ => "",
+                    }
                 ));
             }
             let images = MatchedImages {

@@ -317,11 +317,13 @@ impl<'a> PairSearch<'a> {
     fn given(&self, paths: [&Path; 2]) -> Outcome<Option<ReadMatches>> {
         let Some(file) = &self.matching.given else { return Ok(None) };
         let names = paths.map(Path::to_string_lossy);
-        let transform = |path: &Path| -> Outcome<Option<[f64; 6]>> {
-            Ok(image::read_georeference(path)?.and_then(|place| place.transform()))
-        };
-        let transforms = [transform(paths[0])?, transform(paths[1])?];
-        let sides = MatchSides { names: Some(names.each_ref().map(AsRef::as_ref)), transforms };
+        let found = [image::read_georeference(paths[0])?, image::read_georeference(paths[1])?];
+        // A picture that cannot be read is reported where it is read.
+        let stored = self.detector.limits.options().with_orient(false);
+        let size = |path: &Path| image::read_shape(path, &stored).ok().map(|(size, _)| size);
+        let sizes = if found[1].is_some() { paths.map(size) } else { [None; 2] };
+        let (names, places) = (names.each_ref().map(AsRef::as_ref), found.each_ref().map(Option::as_ref));
+        let sides = MatchSides { names: Some(names), places, sizes };
         let mut read = read_matches_of(file, &sides)?;
         if self.exchanged && !read.in_order {
             read.exchange();

@@ -131,6 +131,34 @@ fn what_holds_no_data_covers_nothing() {
 }
 
 #[test]
+fn points_without_a_coordinate_system_are_placed_by_what_lies_inside() {
+    let folder = Folder::new("points");
+    parts(&folder);
+    folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    folder.works("match a.png b.png -o pixels.points");
+    let text = folder.text("pixels.points");
+    let moved = |line: &str| {
+        let (x, rest) = line.split_once(',').unwrap();
+        let (y, rest) = rest.split_once(',').unwrap();
+        let [x, y] = [x, y].map(|v| v.parse::<f64>().unwrap());
+        format!("{},{},{rest}\n", 500_000.0 + 0.5 * x, 4_600_000.0 + 0.5 * y)
+    };
+    let head = text.lines().next().unwrap();
+    folder.put("map.points", format!("{head}\n{}", text.lines().skip(1).map(moved).collect::<String>()));
+    folder.put("off.points", folder.text("map.points").replace("\n500", "\n700"));
+    for points in ["pixels.points", "map.points"] {
+        let json =
+            folder.works(format!("register b.png a.png --model translation --matches {points} --json"));
+        assert!((matrix(&json).matrix()[0][2] + 100.0).abs() < 0.1, "{points}: {json}");
+    }
+    folder.refuses(
+        "register b.png a.png --matches off.points",
+        1,
+        &["no line #CRS", "outside", "EPSG:NUMBER"],
+    );
+}
+
+#[test]
 fn matches_of_stored_pixels_are_told_of() {
     let folder = Folder::new("stored");
     parts(&folder);

@@ -74,7 +74,7 @@ pub struct StereoEvidence {
     pub bad: Option<f64>,
     /// The mean error, in pixels.
     pub epe: Option<f64>,
-    /// The factor by which the truth seems to be scaled, if nearly all pixels are wrong.
+    /// The factor by which the truth seems to be scaled (−1: the opposite sign), if nearly all pixels are wrong.
     pub truth_scale: Option<f32>,
 }
 
@@ -204,6 +204,10 @@ impl StereoEvidence {
                 "{share} of the pixels are off the truth by more than 1 px, or have no disparity{average}"
             );
             let next = match self.truth_scale {
+                Some(-1.0) => {
+                    "The truth has the opposite sign, as disparities of mgm, s2p and ASP have: negate it"
+                        .into()
+                }
                 Some(scale) => format!("Is the truth stored as a multiple? `--truth-scale {scale}`"),
                 None => "The view of the difference to the truth shows where".into(),
             };
@@ -330,6 +334,9 @@ mod tests {
         let scored = evidence.clone().with_truth(found.view(), truth.view(), None).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
+        let other = Image::from_vec(found.data().iter().map(|d| -d).collect(), size, 1).unwrap();
+        let other = evidence.clone().with_truth(found.view(), other.view(), None).unwrap();
+        assert!(other.assess().to_string().contains("opposite sign"), "{}", other.assess());
         let hidden = Image::filled(size, 1, 0_u8);
         let masked = evidence.clone().with_truth(found.view(), truth.view(), Some(hidden.view())).unwrap();
         assert_eq!(masked, evidence, "no pixel counts");

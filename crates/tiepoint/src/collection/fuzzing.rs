@@ -77,8 +77,9 @@ pub fn georeference(file: &[u8]) {
 pub fn matches(file: &[u8]) {
     use crate::matching::files::{MatchSides, parse_matches};
     let Ok(text) = std::str::from_utf8(file) else { return };
-    let transforms = [None, Some([2.0, 0.5, 500_000.0, 0.0, -2.0, 4_600_000.0])];
-    let images = MatchSides { names: Some(["a.tif", "b.tif"]), transforms };
+    let place = crate::image::Georeference::of_transform([2.0, 0.5, 500_000.0, 0.0, -2.0, 4_600_000.0]);
+    let (places, sizes) = ([None, Some(&place)], [None; 2]);
+    let images = MatchSides { names: Some(["a.tif", "b.tif"]), places, sizes };
     if let Ok(read) = parse_matches(text, "Homol/Pastisb.tif/a.tif.txt", &images) {
         assert!(7 * read.rows.len() <= file.len(), "more matches than bytes");
         let places = read.rows.iter().flat_map(|row| [row.a_xy, row.b_xy].concat());

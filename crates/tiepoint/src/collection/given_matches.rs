@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `.txt` | COLMAP's text, as `matches_importer` reads it: the names of two photographs, a line of two indices for each match, an empty line |
-//! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1; or an array of two indices a row in place of that group |
+//! | `.h5` | hloc's: a group for each pair, named by both, with `matches0`, the feature of the second for each of the first, or −1; or an array of two indices a row in place of that group. Old versions name the group of a pair `A_B` |
 //!
 //! The work folder keeps them in `given.bin`: for each pair both photographs and the number of matches, then the
 //! matches of all pairs, all u32. The head of the file has the hash of these bytes, on which results depend.
@@ -202,6 +202,25 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
     Ok(by_pair)
 }
 
+/// The two photographs in a name of old versions of hloc, `A_B`; `None` where it is none.
+fn both(name: &str, known: &BTreeMap<String, u32>) -> std::result::Result<Option<[u32; 2]>, String> {
+    let ways = name.match_indices('_').filter_map(|(at, _)| {
+        Some([*known.get(&name[..at])?, *known.get(&name[at + 1..])?]).filter(|[a, b]| a != b)
+    });
+    match ways.collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [pair] => Ok(Some(pair)),
+        _ => Err(format!("{name:?} may be several pairs of photographs: expected hloc's newer form, A/B")),
+    }
+}
+
+/// Adds a pair by the feature of the second for each of the first, or −1.
+fn add_row(given: &mut Given, [a, b]: [u32; 2], values: Vec<i64>) {
+    given.features.insert(a, values.len());
+    let matches = (0..).zip(values).filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
+    add(&mut given.by_pair, [a, b], matches);
+}
+
 /// hloc's file, in which names have - instead of /.
 fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     let fault = |reason: String| Error::format(path, reason);
@@ -220,6 +239,14 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     };
     let mut given = Given::default();
     for first in file.members("").map_err(fault)?.0 {
+        if !known.contains_key(&first)
+            && let Some(pair) = both(&first, &known).map_err(fault)?
+        {
+            let array = file.array(&format!("{first}/matches0")).map_err(fault)?;
+            let array = array.ok_or_else(|| fault(format!("{first}/matches0 is missing")))?;
+            add_row(&mut given, pair, array.integers());
+            continue;
+        }
         let a = number(&first)?;
         let (groups, arrays) = file.members(&first).map_err(fault)?;
         for second in groups.iter().chain(&arrays) {
@@ -236,9 +263,7 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
             let values = array.integers();
             if of_group {
-                given.features.insert(a, values.len());
-                let matches = (0..).zip(values).filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
-                add(&mut given.by_pair, [a, b], matches);
+                add_row(&mut given, [a, b], values);
                 continue;
             }
             let pairs = match array.shape[..] {
@@ -286,6 +311,20 @@ mod tests {
             assert!(error.starts_with("line ") && error.contains(reason), "{text:?}: {error}");
         }
         assert!(of_text("1 2 3 4\n", &names).unwrap_err().contains("holds places"));
+    }
+
+    #[test]
+    fn old_files_of_hloc_name_pairs_by_one_name() {
+        let folder = crate::files::tests::Folder::new("hloc-old");
+        let file = folder.join("matches.h5");
+        // Written by h5py: sub-b_1.png_a.png/matches0 = [2, -1].
+        std::fs::write(&file, include_bytes!("../../tests/samples/hloc-old-matches.h5")).unwrap();
+        let given = read(&file, &Names::of(["a.png", "sub/b_1.png"])).unwrap();
+        assert_eq!(given.by_pair[&[0, 1]], [[2, 0]]);
+        assert_eq!(given.features[&1], 2);
+        let why = |names: &[&str]| read(&file, &Names::of(names.iter().copied())).unwrap_err().to_string();
+        assert!(why(&["sub-b", "1.png_a.png", "sub-b_1.png", "a.png"]).contains("several pairs"));
+        assert!(why(&["a.png"]).contains("is no photograph of the collection"));
     }
 
     #[test]

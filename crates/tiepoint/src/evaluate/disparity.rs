@@ -99,7 +99,7 @@ pub fn disparity_score(
 }
 
 /// The factor by which the truth seems to be scaled, if the ratio of the two medians is within 12 % of a usual one (2,
-/// 3, 4, 8, 16 or 256); `None` otherwise, or if sizes differ.
+/// 3, 4, 8, 16 or 256), or −1 where one of both maps is added to x (mgm, s2p, ASP); `None` otherwise, or if sizes differ.
 pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
     if found.size() != truth.size() {
         return None;
@@ -112,7 +112,7 @@ pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> O
         (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f32::total_cmp).1)
     };
     let ratio = median(&mut truth)? / median(&mut found)?;
-    [2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
+    [-1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
 }
 
 fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<()> {
@@ -132,8 +132,13 @@ fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<(
 /// # Errors
 /// [`Error::Mismatch`] when the sizes differ, [`Error::Image`] for more than one channel.
 pub fn non_occluded(left: ImageView<'_, f32>, right: ImageView<'_, f32>) -> Result<Image<u8>> {
-    same_shape("truth of the left image", left.size(), left.channels(), right.size())?;
+    same_shape("truth of the left image", left.size(), left.channels(), left.size())?;
     same_shape("truth of the right image", right.size(), right.channels(), right.size())?;
+    if left.size() != right.size() {
+        let sizes =
+            format!("the truth of the left image is {}, that of the right {}", left.size(), right.size());
+        return Err(Error::Mismatch(sizes));
+    }
     let last = left.size().width.saturating_sub(1) as f64;
     Ok(Image::from_fn(left.size(), |x, y| {
         let d = left.row(y)[x];
@@ -212,6 +217,20 @@ mod tests {
     }
 
     #[test]
+    fn a_truth_of_another_scale_or_sign_is_recognised() {
+        let found = row(&[10.0, 12.0, NONE, 9.0]);
+        for (truth, scale) in [
+            ([40.5, 47.0, 1.0, 36.0], Some(4.0)),
+            ([-10.5, -12.0, 1.0, -9.0], Some(-1.0)),
+            ([10.0, 12.0, 1.0, 9.0], None),
+            ([-20.0, -24.0, 1.0, -18.0], None),
+        ] {
+            assert_eq!(scale_of_truth(found.view(), row(&truth).view()), scale, "{truth:?}");
+            assert_eq!(scale_of_truth(row(&truth).view(), found.view()) == Some(-1.0), scale == Some(-1.0));
+        }
+    }
+
+    #[test]
     fn both_truths_must_agree() {
         let left = row(&[2.0, 1.0, 1.0, 1.5, NONE, -1.0, -3.0]);
         let right = row(&[1.0, 2.5, 0.2, NONE, 2.0, -2.0, -2.0]);
@@ -226,7 +245,8 @@ mod tests {
         let (a, b) = (row(&[1.0, 2.0]), row(&[1.0]));
         let scoring = DisparityScoring::default();
         assert!(disparity_score(a.view(), b.view(), None, &scoring).is_err(), "sizes");
-        assert!(non_occluded(a.view(), b.view()).is_err(), "sizes");
+        let refused = non_occluded(a.view(), b.view()).unwrap_err().to_string();
+        assert!(refused.contains("truth of the left image is 2x1, that of the right 1x1"), "{refused}");
         assert!(disparity_score(a.view(), row(&[NONE; 2]).view(), None, &scoring).is_err(), "no truth");
         let mask = Image::new(Size::new(2, 1));
         assert!(disparity_score(a.view(), a.view(), Some(mask.view()), &scoring).is_err(), "all masked");

@@ -60,21 +60,20 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
 /// The text of a file. `expected` completes the error for a file that holds none.
 pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-    let text = match &bytes[..] {
+    text_of(&bytes, expected).map(Into::into).map_err(|reason| Error::format(path, reason))
+}
+
+/// As [`read_text`], of the bytes of a file; the error is the reason alone.
+pub(crate) fn text_of<'b>(bytes: &'b [u8], expected: &str) -> std::result::Result<&'b str, String> {
+    let text = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            return Err(Error::format(
-                path,
-                format!("is no text: expected {expected}, in UTF-8 and not in UTF-16"),
-            ));
+            return Err(format!("is no text: expected {expected}, in UTF-8 and not in UTF-16"));
         }
         // The byte order mark that some editors put before UTF-8.
         [0xef, 0xbb, 0xbf, text @ ..] => text,
         text => text,
     };
-    match std::str::from_utf8(text) {
-        Ok(text) => Ok(text.into()),
-        Err(_) => Err(Error::format(path, format!("is no text: expected {expected}"))),
-    }
+    std::str::from_utf8(text).map_err(|_| format!("is no text: expected {expected}"))
 }
 
 /// Whether a file of this name is the process's standard output, which has no extension to tell a format.

@@ -197,6 +197,13 @@ fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
     write_known(&file.0, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
     let read = read_file(&file.0, &ReadOptions::default()).unwrap();
     assert_eq!(read.bands.as_deref(), Some(bands));
+    write_known(&file.0, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() })
+        .unwrap();
+    let bytes = std::fs::read(&file.0).unwrap();
+    let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let first = usize::from(word(4));
+    let tags: Vec<u16> = (0..usize::from(word(first))).map(|i| word(first + 2 + 12 * i)).collect();
+    assert!(tags.is_sorted() && tags.ends_with(&[42112, 42113]), "{tags:?}");
     let to = Size::new(4, 2);
     let half = read.resampled(to, |_, _| Ok((Image::filled(to, 1, 7_u16).into(), Image::filled(to, 1, 255))));
     assert_eq!(half.unwrap().known().bands, Some(bands));
@@ -298,6 +305,8 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
         (4, 1, b"255\0", [0x51, 0x25, 0xff, 0x00], None, 0),
         (2, 1, b"1\0\0\0", [0x1b, 0x55, 0xff, 0x00], Some(85.0), 5),
         (1, 1, b"1\0\0\0", [0xf0, 0x01, 0x00, 0x00], Some(255.0), 5),
+        // Wide values are not inverted where white is 0, so their no-data value is not, either.
+        (32, 0, b"5\0\0\0", [5, 0, 0, 0], Some(5.0), 1),
     ] {
         let file = Scratch::new("tif");
         fs::write(&file.0, tiff_of_bits(bits, white, text, pixels)).unwrap();
@@ -305,6 +314,45 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
         assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
     }
+}
+
+#[test]
+fn only_the_grey_plane_is_inverted_where_white_is_0() {
+    // Two pixels: a plane of grey, a plane of alpha.
+    let mut file = [b"II*\0\x0c\0\0\0", &[10, 200, 255, 0, 10, 0][..]].concat();
+    for (tag, count, values) in [
+        (256_u16, 1_u32, [2_u16, 0]),
+        (257, 1, [1, 0]),
+        (258, 2, [8, 8]),
+        (262, 1, [0, 0]),
+        (273, 2, [8, 10]),
+        (277, 1, [2, 0]),
+        (278, 1, [1, 0]),
+        (279, 2, [2, 2]),
+        (284, 1, [2, 0]),
+        (338, 1, [2, 0]),
+    ] {
+        file.extend([&tag.to_le_bytes()[..], &[3, 0], &count.to_le_bytes()].concat());
+        file.extend(values.map(u16::to_le_bytes).concat());
+    }
+    file.extend([0; 4]);
+    let expected = Image::from_vec(vec![245_u8, 255, 55, 0], Size::new(2, 1), 2).unwrap();
+    assert_eq!(decoded(&file).unwrap(), expected.into());
+}
+
+#[test]
+fn arrays_by_columns_are_read() {
+    let image = Image::from_vec((0..24).map(|i| 1000 * i).collect::<Vec<u16>>(), Size::new(4, 3), 2).unwrap();
+    let mut file = super::npy::header("<u2", &[3, 4, 2]);
+    let at = file.windows(5).position(|word| word == b"False").unwrap();
+    file[at..at + 5].copy_from_slice(b"True ");
+    for channel in 0..2 {
+        for x in 0..4 {
+            (0..3).for_each(|y| file.extend(image.row(y)[2 * x + channel].to_le_bytes()));
+        }
+    }
+    assert_eq!(decoded(&file).unwrap(), image.into());
+    assert!(decoded(&file[..file.len() - 1]).is_err(), "truncated");
 }
 
 #[test]

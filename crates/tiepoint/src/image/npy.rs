@@ -1,5 +1,5 @@
 //! `.npy`, an array of NumPy: (height, width) or (height, width, channels). Booleans, integers and floats of up to 64 bits
-//! are read; the pixel types are written.
+//! are read, by rows or by columns; the pixel types are written.
 
 use super::{
     AnyView, FileImage, ImageView, Pixel, Size,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::files::Fault;
 use crate::numeric::half;
-use std::io::{self, Write};
+use std::io::{self, Cursor, Write};
 
 /// The longest header that is read, in bytes.
 const LONGEST: usize = 1 << 16;
@@ -25,7 +25,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     let mut header = vec![0; length];
     source.read_exact(&mut header)?;
     let header = String::from_utf8_lossy(&header);
-    let (kind, shape) = parse_header(&header)?;
+    let Header { kind, shape, by_columns } = parse_header(&header)?;
     let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),
         // Channels first, as in PyTorch: no picture has so few rows and so many channels.
@@ -44,6 +44,24 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
             .into());
         }
     };
+    if by_columns {
+        let width = kind.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap_or(1);
+        let bytes = size.area().saturating_mul(channels.saturating_mul(width));
+        request.plausible(size, bytes as u64, 1)?;
+        request.affordable(size, bytes.checked_mul(2))?;
+        let mut values = zeros(bytes)?;
+        source.read_exact(&mut values)?;
+        return values_of(Cursor::new(by_rows(&values, &shape, width)), request, kind, (size, channels));
+    }
+    values_of(source, request, kind, (size, channels))
+}
+
+fn values_of(
+    source: impl Source,
+    request: &Request<'_>,
+    kind: &str,
+    (size, channels): (Size, usize),
+) -> Result<FileImage, Fault> {
     let big = kind.starts_with('>');
     match kind.trim_start_matches(['<', '>', '|', '=']) {
         "u1" => collect::<u8, 1>(source, request, (size, channels), big, |[v]| v),
@@ -62,19 +80,41 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     }
 }
 
-/// The type of the elements and the shape, from the text of a header.
-pub(crate) fn parse_header(header: &str) -> Result<(&str, Vec<usize>), String> {
+/// The type of the elements, the shape, and whether the first index changes fastest (`fortran_order`).
+#[derive(Debug)]
+pub(crate) struct Header<'t> {
+    pub(crate) kind: &'t str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) by_columns: bool,
+}
+
+/// What the text of a header says.
+pub(crate) fn parse_header(header: &str) -> Result<Header<'_>, String> {
     let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
     let kind = after("'descr':").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
     let (kind, _) = kind.ok_or("the array has no type, or is one of records")?;
-    if !after("'fortran_order':").is_some_and(|rest| rest.starts_with("False")) {
-        return Err("the array is column by column; save it with numpy.ascontiguousarray".into());
-    }
+    let by_columns = after("'fortran_order':").is_some_and(|rest| rest.starts_with("True"));
     let shape = after("'shape':").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
     let (shape, _) = shape.ok_or("the array has no shape")?;
     let numbers = shape.split(',').map(str::trim).filter(|number| !number.is_empty());
     let numbers: Result<Vec<usize>, _> = numbers.map(str::parse).collect();
-    Ok((kind, numbers.map_err(|_| format!("the array has the shape ({shape})"))?))
+    let shape = numbers.map_err(|_| format!("the array has the shape ({shape})"))?;
+    Ok(Header { kind, shape, by_columns })
+}
+
+/// The elements of `width` bytes of an array whose first index changes fastest, in the order in which the last one does.
+pub(crate) fn by_rows(bytes: &[u8], shape: &[usize], width: usize) -> Vec<u8> {
+    let mut rows = Vec::with_capacity(bytes.len());
+    for place in 0..bytes.len() / width.max(1) {
+        let (mut rest, mut at, mut step) = (place, 0, bytes.len());
+        for side in shape.iter().rev() {
+            step /= side;
+            at += rest % side * step;
+            rest /= side;
+        }
+        rows.extend_from_slice(&bytes[at..at + width]);
+    }
+    rows
 }
 
 /// Everything before the values of an array, which begin at a multiple of 64 bytes.

@@ -236,7 +236,7 @@ fn verified_pairs_are_written_for_other_programs() {
     let said = folder.works("collect export --work few.db.work --output maps --format vrt");
     assert!(said.contains("2 verified pairs"), "{said}");
     let place = image::read_georeference(folder.at("images/d.png")).unwrap().unwrap();
-    let sides = MatchSides { transforms: [None, place.transform()], ..MatchSides::default() };
+    let sides = MatchSides { places: [None, Some(&place)], ..MatchSides::default() };
     let (vrt, text) = ("maps/a__d.vrt", folder.text("maps/a__d.vrt"));
     let (found, expected) = (
         read_matches_of(folder.at(vrt), &sides).unwrap(),

@@ -1,7 +1,8 @@
 //! Features from named arrays, as `.npz` and HDF5 files hold them.
 //!
 //! Names are ours or those of hloc and `LightGlue`. Only positions are needed: the default of the scale is 1 pixel, of
-//! the angle 0, of the sign +1.
+//! the angle 0, of the sign +1. Behind x and y a row of positions may have two more numbers, whose meaning differs between
+//! programs (R2D2, D2-Net) and which are left out. Arrays may have a first axis of one picture (`LightGlue`).
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
@@ -46,6 +47,19 @@ impl Array {
         }
     }
 
+    /// The bytes of an element.
+    pub(super) fn width(&self) -> usize {
+        KINDS.into_iter().find(|(name, _)| *name == self.kind).map_or(1, |(_, width)| width)
+    }
+
+    /// This array without first axes of length 1 beyond `axes` of them.
+    fn with_axes(mut self, axes: usize) -> Self {
+        while self.shape.len() > axes && self.shape[0] == 1 {
+            self.shape.remove(0);
+        }
+        self
+    }
+
     fn each<const N: usize, T>(&self, value: impl Fn([u8; N]) -> T) -> Vec<T> {
         self.bytes.as_chunks::<N>().0.iter().map(|b| value(*b)).collect()
     }
@@ -82,21 +96,21 @@ pub(crate) fn features(
     find: impl Fn(&str) -> Result<Option<Array>, String>,
     square: Lie,
 ) -> Result<Features, String> {
-    let first = |names: [&'static str; 2]| -> Result<_, String> {
+    let first = |names: [&'static str; 2], axes: usize| -> Result<_, String> {
         for name in names {
             if let Some(array) = find(name)? {
-                return Ok(Some((name, array)));
+                return Ok(Some((name, array.with_axes(axes))));
             }
         }
         Ok(None)
     };
-    let (name, xy) = first(["xy", "keypoints"])?.ok_or("the array xy or keypoints is missing")?;
-    let n = match xy.shape[..] {
-        [n, 2] => n,
+    let (name, xy) = first(["xy", "keypoints"], 2)?.ok_or("the array xy or keypoints is missing")?;
+    let (n, wide) = match xy.shape[..] {
+        [n, wide @ 2..=4] => (n, wide),
         _ => return Err(format!("{name} has the shape {:?}, expected rows of x and y", xy.shape)),
     };
     let xy = xy.floats();
-    let column = |names: [&'static str; 2], default: f32| match first(names)? {
+    let column = |names: [&'static str; 2], default: f32| match first(names, 1)? {
         None => Ok(vec![default; n]),
         Some((_, array)) if array.shape == [n] => Ok(array.floats()),
         Some((name, array)) => Err(format!("{name} has the shape {:?}, expected [{n}]", array.shape)),
@@ -107,8 +121,8 @@ pub(crate) fn features(
         [("sign", 1.0), ("octave", 0.0), ("layer", 0.0)].map(|(name, default)| column([name, name], default));
     let (sign, octave, layer) = (sign?, octave?, layer?);
     let keypoint = |i: usize| Keypoint {
-        x: xy[2 * i],
-        y: xy[2 * i + 1],
+        x: xy[wide * i],
+        y: xy[wide * i + 1],
         scale: scale[i],
         angle: within_a_turn(angle[i]),
         response: response[i],
@@ -118,10 +132,10 @@ pub(crate) fn features(
     };
     let (descriptors, dimension) = match find("descriptors")? {
         None => (Descriptors::U8(Vec::new()), 0),
-        Some(array) => descriptors(&array, n, square)?,
+        Some(array) => descriptors(&array.with_axes(2), n, square)?,
     };
     let image =
-        first(["image", "image_size"])?.map_or(Ok(Size::default()), |(name, array)| size(name, &array))?;
+        first(["image", "image_size"], 1)?.map_or(Ok(Size::default()), |(name, array)| size(name, &array))?;
     Ok(Features { keypoints: (0..n).map(keypoint).collect(), descriptors, dimension, image })
 }
 
@@ -204,8 +218,26 @@ mod tests {
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
         assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 1));
+        let places =
+            |found: Features| found.keypoints.iter().map(|k| [k.x, k.y, k.scale]).collect::<Vec<_>>();
+        for (shape, values) in [
+            (&[2, 3][..], &[1.0, 2.0, 9.0, 3.0, 4.0, 9.0][..]),
+            (&[2, 4], &[1.0, 2.0, 9.0, 9.0, 3.0, 4.0, 9.0, 9.0]),
+            (&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]),
+        ] {
+            let batch = shape.len() == 3;
+            let other = |name: &str| match name {
+                "keypoints" => Ok(Some(floats(shape, values))),
+                "descriptors" if batch => Ok(Some(floats(&[1, 2, 3], &[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]))),
+                "scores" if batch => Ok(Some(floats(&[1, 2], &[0.5, 0.25]))),
+                _ => find(name),
+            };
+            let other = features(other, Lie::Rows).unwrap();
+            assert_eq!(other.descriptors, found.descriptors, "{shape:?}");
+            assert_eq!(places(other), places(found.clone()), "{shape:?}");
+        }
         for (name, array, reason) in [
-            ("keypoints", floats(&[2, 3], &[0.0; 6]), "rows of x and y"),
+            ("keypoints", floats(&[2, 5], &[0.0; 10]), "rows of x and y"),
             ("scores", floats(&[3], &[0.0; 3]), "expected [2]"),
             ("descriptors", floats(&[3, 3], &[0.0; 9]), "expected 2 rows or columns"),
             ("image_size", floats(&[3], &[0.0; 3]), "width and height"),

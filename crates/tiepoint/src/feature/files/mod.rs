@@ -27,7 +27,7 @@ mod tests;
 mod text;
 
 use super::{Descriptors, Features};
-use crate::files::{format_of, write_atomically};
+use crate::files::{format_of, text_of, write_atomically};
 use crate::{Error, Result};
 use std::io::{self, Write};
 use std::path::Path;
@@ -117,13 +117,17 @@ pub fn read(path: impl AsRef<Path>) -> Result<Features> {
 /// # Errors
 /// [`Error::Format`] when the content is not what the format demands.
 pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Result<Features> {
-    let text = || std::str::from_utf8(bytes).map_err(|e| format!("not text: {e}"));
+    let text = |expected| text_of(bytes, expected);
+    let vlfeat = "VLFeat's text, lines of x, y, scale, angle and 128 values";
     let features = match format {
-        FeatureFormat::Csv => text().and_then(csv::read),
-        FeatureFormat::Json => text().and_then(json::read),
+        FeatureFormat::Csv => text("CSV of this program").and_then(csv::read),
+        FeatureFormat::Json => text("JSON of this program").and_then(json::read),
         FeatureFormat::Npz => npz::read(bytes),
-        FeatureFormat::Sift => text().and_then(text::read_sift),
-        FeatureFormat::Colmap => text().and_then(text::read_colmap),
+        FeatureFormat::Sift if bytes.starts_with(b"SIFTV") => {
+            Err(format!("is a binary file of VisualSFM, which is not read: expected {vlfeat}"))
+        }
+        FeatureFormat::Sift => text(vlfeat).and_then(text::read_sift),
+        FeatureFormat::Colmap => text("COLMAP's text, with a first line `N 128`").and_then(text::read_colmap),
     };
     let checked = features.and_then(|f| check(&f).map(|()| f));
     checked.map_err(|reason| Error::format(name.as_ref(), reason))

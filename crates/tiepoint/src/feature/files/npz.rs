@@ -3,7 +3,7 @@
 
 use super::arrays::{self, Array};
 use crate::feature::{Descriptors, Features, Keypoint};
-use crate::image::npy::{header, parse_header};
+use crate::image::npy::{Header, by_rows, header, parse_header};
 use rawzip::time::UtcDateTime;
 use rawzip::{
     CompressionMethod, ErrorKind, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter, ZipSliceArchive,
@@ -141,6 +141,10 @@ fn parse(data: &[u8]) -> Result<Array, String> {
     }
     let len = data.get(8..10).map_or(0, |b| usize::from(b[0]) | usize::from(b[1]) << 8);
     let header = data.get(10..10 + len).and_then(|h| std::str::from_utf8(h).ok()).ok_or("damaged header")?;
-    let (kind, shape) = parse_header(header)?;
-    Array::new(kind, shape, data[10 + len..].to_vec())
+    let Header { kind, shape, by_columns } = parse_header(header)?;
+    let mut array = Array::new(kind, shape, data[10 + len..].to_vec())?;
+    if by_columns {
+        array.bytes = by_rows(&array.bytes, &array.shape, array.width());
+    }
+    Ok(array)
 }

@@ -112,6 +112,34 @@ fn one(descriptors: Descriptors, dimension: usize) -> Features {
 }
 
 #[test]
+fn foreign_texts_may_have_decimals_and_a_byte_order_mark() {
+    let line = |value: &str| format!("\u{feff}1 128\n1.5 3 1.6 0.5{}\n", format!(" {value}").repeat(128));
+    let read = |text: &str| decoded(FeatureFormat::Colmap, text.as_bytes());
+    for (value, byte) in [("44.000000", 44), ("44.9", 44), ("255", 255), ("0.0", 0), ("1e2", 100)] {
+        let found = read(&line(value)).unwrap();
+        assert_eq!(found.descriptors, Descriptors::U8(vec![byte; 128]), "{value}");
+        assert_eq!([found.keypoints[0].x, found.keypoints[0].y], [1.0, 2.5]);
+    }
+    for (value, why) in [
+        ("256", "256, expected 0 to 255"),
+        ("-1", "-1, expected 0 to 255"),
+        ("0.088", "below 1"),
+        ("nan", "line 2: a descriptor value is \"nan\""),
+    ] {
+        let refused = read(&line(value)).unwrap_err().to_string();
+        assert!(refused.contains(why), "{value}: {refused}");
+    }
+    for (format, bytes, why) in [
+        (FeatureFormat::Sift, b"SIFTV4.0\x01\0\0\0\xff".as_slice(), "binary file of VisualSFM"),
+        (FeatureFormat::Sift, b"\xff\0", "expected VLFeat's text"),
+        (FeatureFormat::Colmap, b"\xff\xfe1\0", "not in UTF-16"),
+    ] {
+        let refused = decoded(format, bytes).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
 fn formats_look_as_documented() {
     let text = |format, f: &Features| String::from_utf8(encoded(format, f)).unwrap();
     let two = one(Descriptors::U8(vec![7, 255]), 2);

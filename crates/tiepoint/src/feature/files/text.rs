@@ -4,6 +4,8 @@
 //!   512 times the unit vector to 8 bits; here it is rounded. Its eight directions turn the other way: direction o of a
 //!   cell is (8 − o) mod 8 here.
 //! - COLMAP's `feature_importer`: `N 128`, then N lines. The centre of the first pixel is (0.5, 0.5).
+//!
+//! Descriptor values may have decimals, which COLMAP cuts off.
 
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
@@ -112,10 +114,20 @@ fn read_line(text: &str, line: usize, centre: f32, descriptors: &mut Vec<u8>) ->
     let (x, y) = (next("x")? - centre, next("y")? - centre);
     let (scale, angle) = (next("scale")?, within_a_turn(next("angle")?));
     let before = descriptors.len();
+    let mut most = 0.0_f32;
     for word in words {
-        descriptors.push(number(word, "a descriptor value", line)?);
+        let value = finite(word, "a descriptor value", line)?;
+        if !(0.0..=255.0).contains(&value) {
+            return Err(format!("line {line}: a descriptor value is {word}, expected 0 to 255"));
+        }
+        most = most.max(value);
+        descriptors.push(value as u8);
     }
     match descriptors.len() - before {
+        // Unit vectors would become zeros.
+        128 if most > 0.0 && most < 1.0 => Err(format!(
+            "line {line}: all descriptor values are below 1: expected 0 to 255, 512 times a unit vector"
+        )),
         128 => Ok(Keypoint { x, y, scale, angle, response: 0.0, sign: 1, octave: 0, layer: 0 }),
         n => Err(format!("line {line}: {n} descriptor values, expected 128")),
     }

@@ -7,25 +7,27 @@
 use super::document::{Entry, Parsed, Value, numbers, without_comment};
 use super::opencv::SECOND_SIZE;
 
-/// The lines below the name of a camera, and the number of the line with the name.
+/// The lines below the name of a camera with their numbers, and the number of the line with the name.
 struct Section<'a> {
     name: &'a str,
     first: usize,
-    lines: Vec<&'a str>,
+    lines: Vec<(usize, &'a str)>,
 }
 
 impl Section<'_> {
     /// The words behind a key, with the number of its line; a list may go on in the lines below.
     fn words(&self, key: &str) -> Parsed<(usize, Vec<&str>)> {
-        let behind =
-            |line: &&str| line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+        let behind = |(_, line): &(usize, &str)| {
+            line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
+        };
         let at = self.lines.iter().position(behind);
         let at = at.ok_or_else(|| format!("line {}: {} has no {key}", self.first, self.name))?;
-        let more = self.lines[at + 1..].iter().take_while(|line| !line.contains(':'));
-        let rest = self.lines[at].split_once(':').map_or("", |(_, rest)| rest);
-        let text = std::iter::once(rest).chain(more.copied());
+        let more = self.lines[at + 1..].iter().map(|(_, line)| *line).take_while(|line| !line.contains(':'));
+        let (number, line) = self.lines[at];
+        let rest = line.split_once(':').map_or("", |(_, rest)| rest);
+        let text = std::iter::once(rest).chain(more);
         let words = text.flat_map(|text| text.split(['[', ']', ',', ' ', '\t', '"', '\'']));
-        Ok((self.first + 1 + at, words.filter(|word| !word.is_empty() && *word != "-").collect()))
+        Ok((number, words.filter(|word| !word.is_empty() && *word != "-").collect()))
     }
 
     fn numbers<const N: usize>(&self, key: &str) -> Parsed<(usize, [f64; N])> {
@@ -54,7 +56,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     for (i, line) in text.lines().map(without_comment).enumerate().filter(|(_, line)| !line.is_empty()) {
         match (line.strip_suffix(':').filter(|name| name.starts_with("cam")), sections.last_mut()) {
             (Some(name), _) => sections.push(Section { name, first: i + 1, lines: vec![] }),
-            (None, Some(section)) => section.lines.push(line),
+            (None, Some(section)) => section.lines.push((i + 1, line)),
             (None, None) => {}
         }
     }

@@ -371,6 +371,8 @@ fn kalibr() {
         ("cam1:", "other:", "1 cameras"),
     ];
     changes_are_refused(&text, refusal, &changes);
+    let spaced = text.replace("  distortion_coeffs", "\n  # of OpenCV\n  distortion_coeffs");
+    changes_are_refused(&spaced, refusal, &[("342.5, ", "", "line 9: intrinsics has 3 numbers")]);
     read_cut_off(&text);
 }
 

@@ -55,6 +55,14 @@ impl Georeference {
         Self { fields }
     }
 
+    /// This place in the coordinate system of a number.
+    #[cfg(test)]
+    pub(crate) fn with_epsg(mut self, number: u64) -> Self {
+        let values = vec![1, 1, 0, 1, SYSTEMS[0], 0, 1, number];
+        self.fields.push(Field { tag: KEYS, kind: FieldType::Short, values });
+        self
+    }
+
     /// The same coordinate system with the place of another; `None` where this one has a place itself.
     pub(in crate::image) fn placed_as(&self, other: &Self) -> Option<Self> {
         if self.fields.iter().any(|field| [SCALE, TIE_POINTS, TRANSFORMATION].contains(&field.tag)) {

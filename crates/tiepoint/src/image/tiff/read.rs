@@ -38,7 +38,7 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
     find_image(&mut decoder)?;
     let mut decoder = decoder.with_limits(limits);
     let mut plan = Plan::new(&mut decoder, request)?;
-    if plan.colour == Colour::WhiteIsZero && plan.kind == Kind::Unsigned {
+    if plan.colour == Colour::WhiteIsZero && plan.kind == Kind::Unsigned && plan.bits <= 16 {
         // The pixels are inverted, so their no-data value is, too.
         plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
     }
@@ -294,7 +294,8 @@ fn read_cell<T: Sample>(
     for row in bytes.chunks_exact(plan.row_bytes(width)) {
         T::parse(row, count, order, plan, &mut values);
     }
-    if plan.colour == Colour::WhiteIsZero {
+    // Planes behind the first are other channels, such as alpha.
+    if plan.colour == Colour::WhiteIsZero && (plan.planes == 1 || cell < plan.down() * plan.across()) {
         let greys = values.iter_mut().step_by(plan.values);
         greys.for_each(|v| *v = v.inverted(plan.bits));
     }

@@ -125,6 +125,7 @@ fn write_rows<T: Pixel>(
         more.push(Field { tag: no_data::TAG, kind: FieldType::Ascii, values });
     }
     more.extend(extra.bands.map(metadata));
+    more.sort_by_key(|field| field.tag);
     rows_and_directory(out, view, [format, photometric], extra, more, push)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{MatchFormat, MatchRow, micmac_file, npz};
 use crate::files::read_text;
-use crate::image::Size;
+use crate::image::{Georeference, Size};
 use crate::matching::Match;
 use crate::{Error, Result};
 use roxmltree::{Document, Node, ParsingOptions};
@@ -32,9 +32,11 @@ pub struct MatchSides<'a> {
     /// Their names or paths. The sides of a file that names its images in the other order are exchanged; a file that
     /// names others is refused.
     pub names: Option<[&'a str; 2]>,
-    /// Where they lie on the map: [`Georeference::transform`](crate::image::Georeference::transform), by which map
-    /// coordinates become pixels.
-    pub transforms: [Option<[f64; 6]>; 2],
+    /// Where they lie on the map: by it map coordinates become pixels, if the file names no other coordinate system.
+    pub places: [Option<&'a Georeference>; 2],
+    /// Their sizes as they are stored: a file of QGIS without a line `#CRS` holds what lies inside, pixels or places on
+    /// the map.
+    pub sizes: [Option<Size>; 2],
 }
 
 /// A result whose error describes the fault of a line, without its number.
@@ -58,10 +60,11 @@ pub fn read_matches(path: impl AsRef<Path>) -> Result<ReadMatches> {
 }
 
 /// As [`read_matches`], of two images that are known: also MicMac's folder `Homol`, and places on the map of the second,
-/// as ground control points of QGIS (with a line `#CRS`) and of a virtual raster of GDAL have them.
+/// as ground control points of QGIS and of a virtual raster of GDAL have them.
 ///
 /// # Errors
-/// As [`read_matches`]; [`Error::Format`] for matches of other images, and places on a map where the image has none.
+/// As [`read_matches`]; [`Error::Format`] for matches of other images, places on a map where the image has none or in
+/// another coordinate system, and points of QGIS without one that may be pixels or places.
 pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Result<ReadMatches> {
     let path = path.as_ref();
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
@@ -90,7 +93,7 @@ pub fn parse_matches(text: &str, path: impl AsRef<Path>, images: &MatchSides<'_>
     let path = path.as_ref();
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
     let fault = |reason| Error::format(path, reason);
-    let mut read = of_text(text, &images.transforms, names.as_ref()).map_err(fault)?;
+    let mut read = of_text(text, images, names.as_ref()).map_err(fault)?;
     if read.format == MatchFormat::MicMac {
         read.names = micmac_names(path);
     }
@@ -169,22 +172,30 @@ const ON_A_MAP: &str = "its points are map coordinates, not pixels: `match` and 
                         if the picture that stays is a GeoTIFF or has a world file";
 
 /// The matches in the text of a file; `names` are those of the images asked for.
-fn of_text(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
+fn of_text(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     if text.trim_start().starts_with('{') {
         return json(text);
     }
     if text.trim_start().starts_with('<') {
-        return vrt(text, maps, names);
+        return vrt(text, images, names);
     }
     let lines = || (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let Some((_, first)) = lines().find(|(_, line)| !line.starts_with('#')) else {
         return Ok(ReadMatches::default());
     };
-    let on_a_map = lines().any(|(_, line)| line.starts_with("#CRS") && !line.ends_with(':'));
+    let maps = maps(images);
+    let system =
+        lines().find_map(|(_, line)| line.strip_prefix("#CRS")?.split_once(':')).map(|(_, of)| of.trim());
+    let system = system.filter(|system| !system.is_empty());
     let (row, header, format): (Row, bool, MatchFormat) = match first {
         _ if first.starts_with("ax,ay,bx,by,") => (csv, true, MatchFormat::Csv),
-        _ if first.starts_with("mapX,mapY,") && on_a_map => (qgis_on_a_map, true, MatchFormat::Qgis),
-        _ if first.starts_with("mapX,mapY,") => (qgis, true, MatchFormat::Qgis),
+        _ if first.starts_with("mapX,mapY,") => match system {
+            Some(system) => {
+                same_system(system, images.places[1])?;
+                (qgis_on_a_map, true, MatchFormat::Qgis)
+            }
+            None => (qgis, true, MatchFormat::Qgis),
+        },
         _ => match first.split_ascii_whitespace().count() {
             4 => (s2p, false, MatchFormat::S2p),
             5 => (micmac, false, MatchFormat::MicMac),
@@ -192,11 +203,88 @@ fn of_text(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadM
             _ => return Err(UNKNOWN.into()),
         },
     };
-    let rows = lines().filter(|(_, line)| !line.starts_with('#')).skip(usize::from(header));
-    let row =
-        |(index, (number, line))| row(line, index, maps).map_err(|reason| format!("line {number}: {reason}"));
-    let rows = (0..).zip(rows).map(row).collect::<Parsed<_>>()?;
+    let rows_by = |row: Row| -> Parsed<Vec<MatchRow>> {
+        let rows = lines().filter(|(_, line)| !line.starts_with('#')).skip(usize::from(header));
+        let parse = |(index, (number, line))| {
+            row(line, index, &maps).map_err(|reason| format!("line {number}: {reason}"))
+        };
+        (0..).zip(rows).map(parse).collect()
+    };
+    let mut rows = rows_by(row);
+    if format == MatchFormat::Qgis && system.is_none() && maps[1].is_some() {
+        rows = inside(rows?, rows_by(qgis_on_a_map), images.sizes);
+    }
+    let rows = rows?;
     Ok(ReadMatches { format, in_order: format == MatchFormat::Qgis, rows, ..ReadMatches::default() })
+}
+
+/// The points of a file of QGIS that does not say what they are: pixels, or places on the map, by which of both lies
+/// inside of the pictures.
+fn inside(
+    pixels: Vec<MatchRow>,
+    on_map: Parsed<Vec<MatchRow>>,
+    sizes: [Option<Size>; 2],
+) -> Parsed<Vec<MatchRow>> {
+    let within = |[x, y]: [f32; 2], size: Option<Size>| {
+        let [width, height] = size.map_or([f32::INFINITY; 2], |of| [of.width as f32, of.height as f32]);
+        (-0.5..=width - 0.5).contains(&x) && (-0.5..=height - 0.5).contains(&y)
+    };
+    // Points that were switched off or set beside the picture by mistake do not decide.
+    let fit = |rows: &[MatchRow]| {
+        let used = rows.iter().filter(|row| row.inlier);
+        let (within, all) = used.fold((0, 0), |(within_both, all), row| {
+            (within_both + usize::from(within(row.a_xy, sizes[0]) && within(row.b_xy, sizes[1])), all + 1)
+        });
+        10 * within >= 9 * all
+    };
+    let alike =
+        |on_map: &[MatchRow]| pixels.iter().zip(on_map).all(|(a, b)| (a.a_xy, a.b_xy) == (b.a_xy, b.b_xy));
+    match (fit(&pixels), on_map) {
+        (true, Ok(on_map)) if fit(&on_map) && pixels.iter().any(|row| row.inlier) && !alike(&on_map) => {
+            Err(format!(
+                "has no line #CRS, and its points lie inside of the pictures both as pixels and as map coordinates: {SAY}"
+            ))
+        }
+        (true, _) => Ok(pixels),
+        (false, Ok(on_map)) if fit(&on_map) => Ok(on_map),
+        (false, _) => Err(format!(
+            "has no line #CRS, and its points lie outside of the pictures both as pixels and as map coordinates: expected \
+             places on these pictures; {SAY}"
+        )),
+    }
+}
+
+const SAY: &str = "put the line `#CRS: EPSG:NUMBER` before map coordinates; give pixels without a place on the map as \
+                   lines of x1 y1 x2 y2, from the centre of the first pixel";
+
+/// Where both images lie on the map.
+fn maps(images: &MatchSides<'_>) -> Maps {
+    images.places.map(|place| place.and_then(Georeference::transform))
+}
+
+/// Fails if a file names another coordinate system than that of the image whose map coordinates it holds. Only numbers of
+/// EPSG's list are compared.
+fn same_system(named: &str, place: Option<&Georeference>) -> Parsed<()> {
+    match (epsg_of(named), place.and_then(Georeference::epsg)) {
+        (Some(named), Some(of_place)) if named != of_place => Err(format!(
+            "its points are in the coordinate system EPSG:{named}, the picture that stays is in EPSG:{of_place}: expected \
+             the same; transform the points (in QGIS by a project in EPSG:{of_place}), or name that system in the file if \
+             they are in it"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The EPSG number of a coordinate system: `EPSG:32632`, or WKT, which ends with the number of the whole. One with heights
+/// has another number than its plane, so that none is given.
+fn epsg_of(system: &str) -> Option<u64> {
+    let digits = |text: &str| text.trim().trim_matches('"').parse().ok();
+    if let Some((start, number)) = system.split_once(':') {
+        return start.trim().eq_ignore_ascii_case("EPSG").then(|| digits(number)).flatten();
+    }
+    let name = system.trim().strip_suffix("]]")?;
+    let (_, last) = name.rsplit_once('[').filter(|_| !name.starts_with("COMP"))?;
+    last.trim().strip_prefix("\"EPSG\",").and_then(digits)
 }
 
 const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this program, points of QGIS, a virtual raster of GDAL \
@@ -273,7 +361,7 @@ const MAX_NODES: u32 = 1 << 20;
 
 /// The ground control points of a virtual raster of GDAL: pixels of its source, from the corner of the first, and places on
 /// the map of the other image.
-fn vrt(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
+fn vrt(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|e| format!("holds no control points of a virtual raster of GDAL: {e}"))?;
@@ -287,7 +375,10 @@ fn vrt(text: &str, maps: &Maps, names: Option<&[String; 2]>) -> Parsed<ReadMatch
         }
         _ => false,
     };
-    let map = maps[usize::from(!exchanged)];
+    let of_map = usize::from(!exchanged);
+    let map = maps(images)[of_map];
+    let list = document.descendants().find(|node| node.has_tag_name("GCPList"));
+    same_system(list.and_then(|list| list.attribute("Projection")).unwrap_or(""), images.places[of_map])?;
     let points = document.descendants().filter(|node| node.has_tag_name("GCP"));
     let row = |(index, node): (u32, Node<'_, '_>)| {
         let number = |name: &str| {
@@ -411,7 +502,7 @@ mod tests {
 
     #[test]
     fn files_of_others_are_read_and_what_is_none_is_refused() {
-        let nowhere = &[None; 2];
+        let nowhere = &MatchSides::default();
         let first = |text: &str| of_text(text, nowhere, None).unwrap().rows[0];
         let row = first("# of another program\n1e2 5 7.25 8\n");
         assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
@@ -427,7 +518,10 @@ mod tests {
             ("1 2 3 4\n1 2 3 4 5\n", "line 2"),
             ("1 2 nan 4\n", "expected 4 numbers"),
             ("1 2 1 4 5 0\n", "above 0"),
-            ("#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n500000,5000000,1,-1,1\n", "on a map"),
+            (
+                "#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n500000,5000000,1,-1,1\n",
+                "are map coordinates, not pixels",
+            ),
             ("mapX,mapY,sourceX,sourceY,enable\n1,2,3\n", "line 2"),
             ("ax,ay,bx,by,distance,ratio,inlier,a,b\n1,2,3,4,5,6,1,8\n", "line 2"),
             ("{\"images\":[\"a\"],\"matches\":[]}", "invalid length"),
@@ -441,7 +535,10 @@ mod tests {
                 "<VRTDataset><GCP Pixel=\"1\" Line=\"x\" X=\"1\" Y=\"1\"/></VRTDataset>",
                 "without a number Line",
             ),
-            ("<VRTDataset><GCP Pixel=\"1\" Line=\"1\" X=\"1\" Y=\"1\"/></VRTDataset>", "on a map"),
+            (
+                "<VRTDataset><GCP Pixel=\"1\" Line=\"1\" X=\"1\" Y=\"1\"/></VRTDataset>",
+                "are map coordinates, not pixels",
+            ),
             ("<!DOCTYPE a><VRTDataset/>", "DTD"),
             ("<", "virtual raster of GDAL: "),
         ] {
@@ -459,30 +556,102 @@ mod tests {
             (a * x + b * y + c, d * x + e * y + f)
         };
         let ((u, v), (x, y)) = (at(north, [3.0, 4.0]), at(turned, [7.25, 8.0]));
-        for (maps, source) in [([Some(north), Some(turned)], (u, v)), ([None, Some(turned)], (3.5, -4.5))] {
+        let [north, turned] = [north, turned].map(Georeference::of_transform);
+        let sides = |places| MatchSides { places, ..MatchSides::default() };
+        for (places, source) in
+            [([Some(&north), Some(&turned)], (u, v)), ([None, Some(&turned)], (3.5, -4.5))]
+        {
             let text = format!(
                 "#CRS: EPSG:32632\nmapX,mapY,sourceX,sourceY,enable\n{x},{y},{},{},1\n",
                 source.0, source.1
             );
-            let read = of_text(&text, &maps, None).unwrap();
+            let read = of_text(&text, &sides(places), None).unwrap();
             assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
         }
         let text = format!(
             "<VRTDataset><GCPList><GCP Pixel=\"3.5\" Line=\"4.5\" X=\"{x}\" Y=\"{y}\"/></GCPList></VRTDataset>"
         );
-        let read = of_text(&text, &[None, Some(turned)], None).unwrap();
+        let read = of_text(&text, &sides([None, Some(&turned)]), None).unwrap();
         assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
         // The points are of the source, which may be the second image.
         let named = text.replace("<GCPList>", "<SourceFilename>x/a.tif</SourceFilename><GCPList>");
-        let of = |a: &str, b: &str, maps| of_text(&named, &maps, Some(&[a.to_owned(), b.to_owned()]));
+        let of =
+            |a: &str, b: &str, places| of_text(&named, &sides(places), Some(&[a.to_owned(), b.to_owned()]));
         let [given, other] = [
-            of("a.tif", "b.tif", [None, Some(turned)]).unwrap(),
-            of("b.tif", "a.tif", [Some(turned), None]).unwrap(),
+            of("a.tif", "b.tif", [None, Some(&turned)]).unwrap(),
+            of("b.tif", "a.tif", [Some(&turned), None]).unwrap(),
         ];
         assert_eq!((given.rows[0].a_xy, given.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
         assert_eq!((other.rows[0].a_xy, other.rows[0].b_xy), ([7.25, 8.0], [3.0, 4.0]));
-        let refused = of("c.tif", "b.tif", [None, Some(turned)]).unwrap_err();
+        let refused = of("c.tif", "b.tif", [None, Some(&turned)]).unwrap_err();
         assert!(refused.contains("of a.tif: expected those of c.tif or b.tif"), "{refused}");
+    }
+
+    /// Without a line `#CRS` points are what lies inside of the pictures, if that is one of both.
+    #[test]
+    fn points_without_a_coordinate_system_are_what_lies_inside() {
+        let place = Georeference::of_transform([2.0, 0.0, 500_000.0, 0.0, -2.0, 4_600_000.0]);
+        let (near, same) = (
+            Georeference::of_transform([0.5, 0.0, 0.0, 0.0, -0.5, 0.0]),
+            Georeference::of_transform([1.0, 0.0, 0.0, 0.0, -1.0, 0.0]),
+        );
+        let size = Some(Size::new(40, 30));
+        let read = |places: &[[f64; 2]], of| {
+            let line = |[x, y]: &[f64; 2]| format!("{x},{y},1.5,-2.5,1\n");
+            let lines: String = places.iter().map(line).collect();
+            let images = MatchSides { places: [None, Some(of)], sizes: [size; 2], names: None };
+            of_text(&format!("mapX,mapY,sourceX,sourceY,enable\n{lines}"), &images, None)
+        };
+        let first = |read: Parsed<ReadMatches>| read.map(|read| read.rows[0].b_xy);
+        assert_eq!(first(read(&[[500_021.0, 4_599_981.0]], &place)), Ok([10.0, 9.0]), "on the map");
+        assert_eq!(first(read(&[[10.5, -9.5]], &place)), Ok([10.0, 9.0]), "pixels");
+        assert_eq!(first(read(&[[10.5, -9.5]], &same)), Ok([10.0, 9.0]), "both are the same");
+        assert_eq!(read(&[], &place).unwrap().rows, []);
+        for (place, xy, why) in [(&near, [10.5, -9.5], "inside"), (&place, [10.5, 9.5], "outside")] {
+            let refused = read(&[xy], place).unwrap_err();
+            let why = format!("no line #CRS, and its points lie {why}");
+            assert!(refused.contains(&why) && refused.contains("#CRS: EPSG:"), "{refused}");
+        }
+        assert!(read(&[[f64::NAN; 2]], &place).unwrap_err().starts_with("line 2: "));
+    }
+
+    /// A file whose coordinate system is not that of the picture is refused, if both have numbers.
+    #[test]
+    fn places_in_another_coordinate_system_are_refused() {
+        let place = Georeference::of_transform([2.0, 0.0, 0.0, 0.0, -2.0, 0.0]).with_epsg(32632);
+        let images = MatchSides { places: [None, Some(&place)], ..MatchSides::default() };
+        let plane = |number: u32| {
+            format!(
+                "PROJCS[\"a\",GEOGCS[\"b\",AUTHORITY[\"EPSG\",\"4326\"]],AUTHORITY[\"EPSG\",\"{number}\"]]"
+            )
+        };
+        let points =
+            |system: &str| format!("#CRS: {system}\nmapX,mapY,sourceX,sourceY,enable\n1,-2,1.5,-2.5,1\n");
+        let raster = |system: &str| {
+            let system = system.replace('"', "&quot;");
+            format!(
+                "<VRTDataset><GCPList Projection=\"{system}\"><GCP Pixel=\"1\" Line=\"1\" X=\"1\" Y=\"-1\"/></GCPList></VRTDataset>"
+            )
+        };
+        for text in [points, raster] as [fn(&str) -> String; 2] {
+            for right in [
+                "EPSG:32632",
+                "epsg:32632",
+                &plane(32632),
+                "LOCAL_CS[\"x\"]",
+                &format!("COMPD_CS[{},AUTHORITY[\"EPSG\",\"7405\"]]", plane(32632)),
+            ] {
+                assert_eq!(
+                    of_text(&text(right), &images, None).map(|read| read.rows.len()),
+                    Ok(1),
+                    "{right}"
+                );
+            }
+            for wrong in ["EPSG:23032", &plane(23032), "GEOGCRS[\"WGS 84\",ID[\"EPSG\",23032]]"] {
+                let refused = of_text(&text(wrong), &images, None).unwrap_err();
+                assert!(refused.contains("EPSG:23032") && refused.contains("EPSG:32632"), "{refused}");
+            }
+        }
     }
 
     /// Files that say which image is which are read in the order of the images that are asked for.
