@@ -398,10 +398,39 @@ assert isinstance(ORB_create(), cv2.Feature2D) and type(cv2.KeyPoint()).__module
 assert type(cv2.BFMatcher(cv2.NORM_HAMMING)) is not compat.BFMatcher and cv2.imread is compat.imread
 """
 
+MODULES_IN_PLACE = """
+import sys
+import tiepoint.cv2compat as compat
+sys.modules["cv2"] = compat
+from cv2.xfeatures2d import SIFT_create, SURF_create
+from cv2.ximgproc import createFastLineDetector, createRightMatcher
+from cv2.aruco import ArucoDetector
+import cv2.typing, cv2.ximgproc.segmentation, cv2.ximgproc as ximgproc
+assert SIFT_create is compat.SIFT and ximgproc is compat.ximgproc and createRightMatcher is ximgproc.createRightMatcher
+assert compat.origin("ximgproc.createFastLineDetector") == compat.origin("typing") == "opencv"
+assert cv2.typing.__spec__.name == "cv2.typing"
+from tiepoint.cv2compat.xfeatures2d import SURF_create as surf
+from tiepoint.cv2compat.aruco import ArucoDetector as detector
+assert surf is SURF_create and detector is ArucoDetector
+try:
+    import cv2.no_such_module
+    raise AssertionError
+except ModuleNotFoundError:
+    pass
+"""
 
-@pytest.mark.parametrize("before", ["", "import cv2", "import tiepoint.cv2compat; tiepoint.cv2compat.imread"])
-def test_other_programs_can_be_given_this_module_as_cv2(before, opencv):
-    subprocess.run([sys.executable, "-c", before + IN_PLACE], check=True)
+
+@pytest.mark.parametrize("script", [IN_PLACE, MODULES_IN_PLACE])
+@pytest.mark.parametrize("before", ["", "import cv2", "import tiepoint.cv2compat, cv2", "import tiepoint.cv2compat; tiepoint.cv2compat.imread"])
+def test_other_programs_can_be_given_this_module_as_cv2(before, script, opencv):
+    subprocess.run([sys.executable, "-c", before + script], check=True)
+
+
+def test_modules_of_opencv_stay_its_own_where_it_is_cv2(opencv):
+    script = "import tiepoint.cv2compat; from cv2.ximgproc import createRightMatcher; import cv2; assert cv2.__spec__.origin; "
+    script += "assert createRightMatcher is cv2.ximgproc.createRightMatcher is not tiepoint.cv2compat.ximgproc.createRightMatcher"
+    for before in ("", "import cv2; ", "import tiepoint.cv2compat; tiepoint.cv2compat.imread; "):
+        subprocess.run([sys.executable, "-c", before + script], check=True)
 
 
 def test_methods_that_need_opencv_are_errors_without_it(alone, colour):
