@@ -524,3 +524,12 @@ def test_of_unrelated_points_magsac_gives_a_model_no_more_often():
     a, b = rng.uniform(0, 600, (2, 100, 2))
     for method in (compat.RANSAC, compat.USAC_MAGSAC, compat.USAC_DEFAULT):
         assert compat.findFundamentalMat(a, b, method, 1.0) == (None, None)
+
+
+@pytest.mark.parametrize("matrix", [[[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0.9, 0.1, 30], [-0.05, 1.02, -20], [1e-4, -5e-5, 1]]])
+def test_the_least_median_of_points_of_a_plane_is_one_of_the_matrices_that_they_agree_with(matrix):
+    a = np.random.default_rng(0).uniform(0, 500, (50, 2))
+    for noise in (0, 0.3):
+        b = homography_of(a, matrix) + np.random.default_rng(1).normal(0, noise, a.shape)
+        found, mask = compat.findFundamentalMat(a, b, compat.FM_LMEDS)
+        assert np.linalg.matrix_rank(found, 1e-6) == 2 and mask.mean() >= (0.8 if noise else 1)

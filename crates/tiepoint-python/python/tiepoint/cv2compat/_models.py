@@ -187,7 +187,8 @@ def _least_median(
         if not error <= threshold:
             low = threshold
     if best is None:
-        return None
+        # Points of a plane agree with many epipolar geometries, of which `estimate` gives none.
+        return _fit_to_all(a, b, model, _OF_EXTENT * extent) if model == "fundamental" else None
     threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
