@@ -1,5 +1,6 @@
 """Models, maps and warps of `cv2compat`, compared with OpenCV's where that is installed."""
 
+import sys
 import types
 
 import numpy as np
@@ -533,3 +534,22 @@ def test_the_least_median_of_points_of_a_plane_is_one_of_the_matrices_that_they_
         b = homography_of(a, matrix) + np.random.default_rng(1).normal(0, noise, a.shape)
         found, mask = compat.findFundamentalMat(a, b, compat.FM_LMEDS)
         assert np.linalg.matrix_rank(found, 1e-6) == 2 and mask.mean() >= (0.8 if noise else 1)
+
+
+@pytest.mark.parametrize("count", [8, 12, 14])
+def test_distortion_of_more_than_five_values_is_undone_by_opencv(count, opencv, monkeypatch):
+    rng = np.random.default_rng(3)
+    camera = np.array([[700, 0, 320], [0, 700, 240], [0, 0, 1.0]])
+    distortion = np.array([0.1, 0.02, 0.001, -0.001, 0, 0.05, 0.01, 0.002, 0.003, 0.001, 0.002, -0.001, 0.01, -0.01])[:count]
+    places = np.c_[rng.uniform(-2, 2, (80, 2)), rng.uniform(4, 8, 80)]
+    turn, shift = np.array([0.02, 0.1, -0.03]), np.array([0.5, 0.05, 0.1])
+    a = opencv.projectPoints(places, np.zeros(3), np.zeros(3), camera, distortion)[0]
+    b = opencv.projectPoints(places, turn, shift, camera, distortion)[0]
+    found, mask = compat.findEssentialMat(a, b, camera, distortion, camera, distortion, compat.RANSAC, 0.999, 0.1)
+    straight = [opencv.undistortPoints(side, camera, distortion)[:, 0] for side in (a, b)]
+    assert mask.all()
+    rotation = opencv.recoverPose(found, *straight)[1]
+    assert np.allclose(rotation, opencv.Rodrigues(turn)[0], atol=1e-3)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(tp.OptionError, match=f"distCoeffs has {count} values: .* need OpenCV"):
+        compat.findEssentialMat(a, b, camera, distortion, camera, distortion)

@@ -447,7 +447,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
 
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
     with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there; and cameraMatrix1, cameraMatrix2, distCoeffs1,
-    distCoeffs2, params, which are OpenCV's ``UsacParams``. Every method is this package's own robust estimation; where
+    distCoeffs2, params, which are OpenCV's ``UsacParams``. Distortion by more than k1, k2, p1, p2, k3 needs OpenCV. Every method is this package's own robust estimation; where
     the threshold is so wide that every pair agrees, as with 1 for points in units of the focal length, it is least squares
     over all pairs.
     """
@@ -515,14 +515,19 @@ def _camera(matrix: Any) -> npt.NDArray[np.float64]:
 
 
 def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:
-    """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration."""
+    """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration; with more by OpenCV."""
     import numpy as np
 
     given = np.zeros(0) if coefficients is None else np.asarray(coefficients, np.float64).ravel()
     if not given.any():
         return xy
     if len(given) > 5 and given[5:].any():
-        raise OptionError(f"distCoeffs has {len(given)} values: expected k1, k2, p1, p2, k3; cv2.undistortPoints takes more")
+        if (theirs := opencv()) is None:
+            raise OptionError(
+                f"distCoeffs has {len(given)} values: expected k1, k2, p1, p2, k3; more need OpenCV, which is not installed"
+            )
+        straight: npt.NDArray[Any] = theirs.undistortPoints(xy[:, None].astype(np.float64), camera, given, P=camera)
+        return straight[:, 0]
     k1, k2, p1, p2, k3 = np.pad(given, (0, 5))[:5]
     fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
     seen = (xy - (cx, cy)) / (fx, fy)
