@@ -262,6 +262,13 @@ def test_matching_equals_opencv_s(tables, opencv, cross, fraction):
     same(theirs.knnMatch(a, 3), ours.knnMatch(a, 3))
     assert len(ours.getTrainDescriptors()) == 2 and not ours.empty() and ours.isMaskSupported()
     assert ours.clone(True).empty() and not ours.clone().empty()
+    for matcher in (theirs, ours):
+        matcher.clear()
+        # Without a list each row is an image.
+        matcher.add(b[:20])
+        matcher.add(None)
+    same(theirs.match(a), ours.match(a))
+    assert {m.trainIdx for m in ours.match(a)} == {0} and len(ours.getTrainDescriptors()) == 20
     ours.clear()
     assert ours.match(a) == ()
 

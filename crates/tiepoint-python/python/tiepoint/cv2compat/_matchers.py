@@ -143,9 +143,9 @@ class DescriptorMatcher(Algorithm):
         return theirs
 
     def add(self, descriptors: Any) -> None:
-        """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
-        some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
-        self._trained += [table(one, "descriptors") for one in some]
+        """Adds descriptors to search in: a list of arrays (N, D), one for each image. Of one array each row is an image, as in
+        OpenCV."""
+        self._trained += [table(one, "descriptors") for one in (() if descriptors is None else host(descriptors))]
         self._joined = None
 
     def train(self) -> None:
