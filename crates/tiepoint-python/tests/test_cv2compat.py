@@ -681,3 +681,23 @@ def test_umats_give_umats(scene, opencv):
             assert np.allclose(found[:2], [[1, 0, 3], [0, 1, 3]], atol=1e-3) and isinstance(mask, cv.UMat) and mask.get().all()
     stereo = compat.StereoSGBM_create(0, 16, 3)
     assert np.array_equal(stereo.compute(held, held).get(), stereo.compute(scene.reference, scene.reference))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"algorithm": 0}, {"algorithm": 1, "trees": 5}, {"algorithm": 255}])
+def test_flann_refuses_bytes_unless_its_index_is_one_of_hashes(parameters, tables, opencv):
+    a, b = tables
+    bits = [np.uint8(side) for side in (a, b)]
+    for given in ((bits[0], bits[1]), (a, bits[1]), (bits[0], b)):
+        with pytest.raises(opencv.error):
+            opencv.FlannBasedMatcher(parameters, {}).knnMatch(*given, k=2) if parameters else opencv.FlannBasedMatcher().knnMatch(*given, k=2)
+        with pytest.raises(tp.OptionError, match="descriptors are uint8.*NORM_HAMMING"):
+            compat.FlannBasedMatcher(parameters, {}).knnMatch(*given, k=2)
+    assert len(compat.FlannBasedMatcher(parameters, {}).knnMatch(a, b, k=2)) == len(a)
+
+
+@pytest.mark.parametrize("parameters", [{"algorithm": 7}, {"algorithm": "1"}, {"trees": 5}])
+def test_flann_refuses_an_algorithm_that_it_does_not_have(parameters, tables, opencv):
+    with pytest.raises(opencv.error):
+        opencv.FlannBasedMatcher(parameters, {}).match(*tables)
+    with pytest.raises(tp.OptionError, match="FLANN's algorithm is .* expected one of 0, 1"):
+        compat.FlannBasedMatcher(parameters, {})
