@@ -262,6 +262,13 @@ def test_matching_equals_opencv_s(tables, opencv, cross, fraction):
     same(theirs.knnMatch(a, 3), ours.knnMatch(a, 3))
     assert len(ours.getTrainDescriptors()) == 2 and not ours.empty() and ours.isMaskSupported()
     assert ours.clone(True).empty() and not ours.clone().empty()
+    for matcher in (theirs, ours):
+        matcher.clear()
+        # Without a list each row is an image.
+        matcher.add(b[:20])
+        matcher.add(None)
+    same(theirs.match(a), ours.match(a))
+    assert {m.trainIdx for m in ours.match(a)} == {0} and len(ours.getTrainDescriptors()) == 20
     ours.clear()
     assert ours.match(a) == ()
 
@@ -398,10 +405,39 @@ assert isinstance(ORB_create(), cv2.Feature2D) and type(cv2.KeyPoint()).__module
 assert type(cv2.BFMatcher(cv2.NORM_HAMMING)) is not compat.BFMatcher and cv2.imread is compat.imread
 """
 
+MODULES_IN_PLACE = """
+import sys
+import tiepoint.cv2compat as compat
+sys.modules["cv2"] = compat
+from cv2.xfeatures2d import SIFT_create, SURF_create
+from cv2.ximgproc import createFastLineDetector, createRightMatcher
+from cv2.aruco import ArucoDetector
+import cv2.typing, cv2.ximgproc.segmentation, cv2.ximgproc as ximgproc
+assert SIFT_create is compat.SIFT and ximgproc is compat.ximgproc and createRightMatcher is ximgproc.createRightMatcher
+assert compat.origin("ximgproc.createFastLineDetector") == compat.origin("typing") == "opencv"
+assert cv2.typing.__spec__.name == "cv2.typing"
+from tiepoint.cv2compat.xfeatures2d import SURF_create as surf
+from tiepoint.cv2compat.aruco import ArucoDetector as detector
+assert surf is SURF_create and detector is ArucoDetector
+try:
+    import cv2.no_such_module
+    raise AssertionError
+except ModuleNotFoundError:
+    pass
+"""
 
-@pytest.mark.parametrize("before", ["", "import cv2", "import tiepoint.cv2compat; tiepoint.cv2compat.imread"])
-def test_other_programs_can_be_given_this_module_as_cv2(before, opencv):
-    subprocess.run([sys.executable, "-c", before + IN_PLACE], check=True)
+
+@pytest.mark.parametrize("script", [IN_PLACE, MODULES_IN_PLACE])
+@pytest.mark.parametrize("before", ["", "import cv2", "import tiepoint.cv2compat, cv2", "import tiepoint.cv2compat; tiepoint.cv2compat.imread"])
+def test_other_programs_can_be_given_this_module_as_cv2(before, script, opencv):
+    subprocess.run([sys.executable, "-c", before + script], check=True)
+
+
+def test_modules_of_opencv_stay_its_own_where_it_is_cv2(opencv):
+    script = "import tiepoint.cv2compat; from cv2.ximgproc import createRightMatcher; import cv2; assert cv2.__spec__.origin; "
+    script += "assert createRightMatcher is cv2.ximgproc.createRightMatcher is not tiepoint.cv2compat.ximgproc.createRightMatcher"
+    for before in ("", "import cv2; ", "import tiepoint.cv2compat; tiepoint.cv2compat.imread; "):
+        subprocess.run([sys.executable, "-c", before + script], check=True)
 
 
 def test_methods_that_need_opencv_are_errors_without_it(alone, colour):
@@ -645,3 +681,23 @@ def test_umats_give_umats(scene, opencv):
             assert np.allclose(found[:2], [[1, 0, 3], [0, 1, 3]], atol=1e-3) and isinstance(mask, cv.UMat) and mask.get().all()
     stereo = compat.StereoSGBM_create(0, 16, 3)
     assert np.array_equal(stereo.compute(held, held).get(), stereo.compute(scene.reference, scene.reference))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"algorithm": 0}, {"algorithm": 1, "trees": 5}, {"algorithm": 255}])
+def test_flann_refuses_bytes_unless_its_index_is_one_of_hashes(parameters, tables, opencv):
+    a, b = tables
+    bits = [np.uint8(side) for side in (a, b)]
+    for given in ((bits[0], bits[1]), (a, bits[1]), (bits[0], b)):
+        with pytest.raises(opencv.error):
+            opencv.FlannBasedMatcher(parameters, {}).knnMatch(*given, k=2) if parameters else opencv.FlannBasedMatcher().knnMatch(*given, k=2)
+        with pytest.raises(tp.OptionError, match="descriptors are uint8.*NORM_HAMMING"):
+            compat.FlannBasedMatcher(parameters, {}).knnMatch(*given, k=2)
+    assert len(compat.FlannBasedMatcher(parameters, {}).knnMatch(a, b, k=2)) == len(a)
+
+
+@pytest.mark.parametrize("parameters", [{"algorithm": 7}, {"algorithm": "1"}, {"trees": 5}])
+def test_flann_refuses_an_algorithm_that_it_does_not_have(parameters, tables, opencv):
+    with pytest.raises(opencv.error):
+        opencv.FlannBasedMatcher(parameters, {}).match(*tables)
+    with pytest.raises(tp.OptionError, match="FLANN's algorithm is .* expected one of 0, 1"):
+        compat.FlannBasedMatcher(parameters, {})

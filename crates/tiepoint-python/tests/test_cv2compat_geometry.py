@@ -1,5 +1,6 @@
 """Models, maps and warps of `cv2compat`, compared with OpenCV's where that is installed."""
 
+import sys
 import types
 
 import numpy as np
@@ -477,3 +478,78 @@ def test_points_of_every_shape_of_opencv(shape):
     a = np.random.default_rng(0).uniform(0, 100, (20, 2)).astype(np.float32)
     found, _ = compat.findHomography(a.reshape(shape), (a + 3).reshape(shape), compat.RANSAC)
     assert np.allclose(found, [[1, 0, 3], [0, 1, 3], [0, 0, 1]], atol=1e-4)
+
+
+def errors_of_usac(cv, method, threshold, n, wrong, noise, trials=20):
+    """Mean errors of homographies at a grid of places, of random pairs of which a part is wrong."""
+    matrix = np.array([[0.9, 0.1, 30], [-0.05, 1.02, -20], [1e-4, -5e-5, 1]])
+    grid = np.array([[x, y] for x in (0, 400, 800) for y in (0, 300, 600)], float)
+    found = []
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        a = rng.uniform(0, (800, 600), (n, 2))
+        b = homography_of(a, matrix) + rng.normal(0, noise, a.shape)
+        b[:wrong] = rng.uniform(0, (800, 600), (wrong, 2))
+        made, mask = cv.findHomography(a, b, method, threshold)
+        assert (np.linalg.norm(homography_of(a, made) - b, axis=1) < threshold).sum() == mask.sum()
+        found.append(np.linalg.norm(homography_of(grid, made) - homography_of(grid, matrix), axis=1).mean())
+    return np.percentile(found, [50, 90])
+
+
+@pytest.mark.parametrize(("n", "wrong"), [(8, 2), (40, 12)])
+@pytest.mark.parametrize("method", ["USAC_MAGSAC", "USAC_DEFAULT", "USAC_ACCURATE"])
+def test_the_errors_of_usac_are_those_of_opencv_at_narrow_thresholds(method, n, wrong, opencv):
+    if method != "USAC_MAGSAC" and n == 8:
+        pytest.skip("few agree at all")
+    for threshold in (0.5, 1.0):
+        ours, theirs = (errors_of_usac(cv, getattr(cv, method), threshold, n, wrong, 0.7) for cv in (compat, opencv))
+        assert (ours <= 1.15 * theirs).all(), (threshold, ours, theirs)
+    if method == "USAC_MAGSAC":
+        params = compat.UsacParams()
+        params.threshold, params.score = 0.5, compat.SCORE_METHOD_MAGSAC
+        assert np.allclose(*(errors_of_usac(compat, how, 0.5, n, wrong, 0.7, 2) for how in (params, compat.USAC_MAGSAC)))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1 / 800, 100.0])
+def test_magsac_hardly_depends_on_the_threshold(points, unit):
+    a, b, matrix = points
+    some = {t: compat.findHomography(a * unit, b * unit, compat.USAC_MAGSAC, t * unit)[0] for t in (0.25, 0.5, 1.0)}
+    places = [homography_of(a * unit, found) / unit for found in some.values()]
+    assert max(np.abs(place - homography_of(a, matrix)).max() for place in places) < 0.6
+    if unit == 1:
+        assert np.abs(places[0] - places[2]).max() < 0.02
+
+
+def test_of_unrelated_points_magsac_gives_a_model_no_more_often():
+    rng = np.random.default_rng(5)
+    a, b = rng.uniform(0, 600, (2, 100, 2))
+    for method in (compat.RANSAC, compat.USAC_MAGSAC, compat.USAC_DEFAULT):
+        assert compat.findFundamentalMat(a, b, method, 1.0) == (None, None)
+
+
+@pytest.mark.parametrize("matrix", [[[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0.9, 0.1, 30], [-0.05, 1.02, -20], [1e-4, -5e-5, 1]]])
+def test_the_least_median_of_points_of_a_plane_is_one_of_the_matrices_that_they_agree_with(matrix):
+    a = np.random.default_rng(0).uniform(0, 500, (50, 2))
+    for noise in (0, 0.3):
+        b = homography_of(a, matrix) + np.random.default_rng(1).normal(0, noise, a.shape)
+        found, mask = compat.findFundamentalMat(a, b, compat.FM_LMEDS)
+        assert np.linalg.matrix_rank(found, 1e-6) == 2 and mask.mean() >= (0.8 if noise else 1)
+
+
+@pytest.mark.parametrize("count", [8, 12, 14])
+def test_distortion_of_more_than_five_values_is_undone_by_opencv(count, opencv, monkeypatch):
+    rng = np.random.default_rng(3)
+    camera = np.array([[700, 0, 320], [0, 700, 240], [0, 0, 1.0]])
+    distortion = np.array([0.1, 0.02, 0.001, -0.001, 0, 0.05, 0.01, 0.002, 0.003, 0.001, 0.002, -0.001, 0.01, -0.01])[:count]
+    places = np.c_[rng.uniform(-2, 2, (80, 2)), rng.uniform(4, 8, 80)]
+    turn, shift = np.array([0.02, 0.1, -0.03]), np.array([0.5, 0.05, 0.1])
+    a = opencv.projectPoints(places, np.zeros(3), np.zeros(3), camera, distortion)[0]
+    b = opencv.projectPoints(places, turn, shift, camera, distortion)[0]
+    found, mask = compat.findEssentialMat(a, b, camera, distortion, camera, distortion, compat.RANSAC, 0.999, 0.1)
+    straight = [opencv.undistortPoints(side, camera, distortion)[:, 0] for side in (a, b)]
+    assert mask.all()
+    rotation = opencv.recoverPose(found, *straight)[1]
+    assert np.allclose(rotation, opencv.Rodrigues(turn)[0], atol=1e-3)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(tp.OptionError, match=f"distCoeffs has {count} values: .* need OpenCV"):
+        compat.findEssentialMat(a, b, camera, distortion, camera, distortion)

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 NORM_L2 = 4
 NORM_L2SQR = 5
 
-#: FLANN's index of hashes, for bits.
+#: FLANN's index of hashes, for bits, and those of floats.
 _LSH = 6
+_OF_FLOATS = (*range(6), 255)
 
 #: The most bytes of a block of distances with its temporaries.
 _TOGETHER = 64 << 20
@@ -143,9 +144,9 @@ class DescriptorMatcher(Algorithm):
         return theirs
 
     def add(self, descriptors: Any) -> None:
-        """Adds descriptors to search in: a list of arrays (N, D), one for each image."""
-        some = descriptors if isinstance(descriptors, (list, tuple)) else [descriptors]
-        self._trained += [table(one, "descriptors") for one in some]
+        """Adds descriptors to search in: a list of arrays (N, D), one for each image. Of one array each row is an image, as in
+        OpenCV."""
+        self._trained += [table(one, "descriptors") for one in (() if descriptors is None else host(descriptors))]
         self._joined = None
 
     def train(self) -> None:
@@ -383,7 +384,7 @@ class FlannBasedMatcher(DescriptorMatcher):
     as OpenCV's approximate trees for tens of thousands of features.
 
     Parameters of the index and of its search have no effect. An index of hashes (``algorithm=6``), for binary
-    descriptors, is OpenCV's own.
+    descriptors, is OpenCV's own; by any other index bytes are refused, as by OpenCV, since they may be bits.
     """
 
     def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Self:  # noqa: N803
@@ -393,7 +394,19 @@ class FlannBasedMatcher(DescriptorMatcher):
         return made
 
     def __init__(self, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> None:  # noqa: N803
+        algorithm = indexParams.get("algorithm", "missing") if indexParams else None
+        if algorithm is not None and (not _is_number(algorithm) or algorithm not in _OF_FLOATS):
+            raise OptionError(f"FLANN's algorithm is {algorithm!r}: expected one of {', '.join(map(str, _OF_FLOATS))}, or {_LSH} for bits")
         super().__init__({"indexParams": indexParams or {}, "searchParams": searchParams or {}}, device=device)
+
+    def _sides(self, query: Any, train: Any) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
+        a, several = super()._sides(query, train)
+        if any(side.dtype.name == "uint8" for side in (a, *several) if len(side)):
+            raise OptionError(
+                "descriptors are uint8, and FLANN's index is one of floats: expected descriptors.astype(np.float32), or for bits, "
+                "such as ORB's, BFMatcher(cv2.NORM_HAMMING) or FLANN's algorithm 6"
+            )
+        return a, several
 
     @classmethod
     def create(cls) -> Self:  # type: ignore[override]

@@ -8,7 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
-from .._geometry import Estimate, estimate, fit, warp
+from .._geometry import Estimate, Model, estimate, fit, warp
 from ..errors import MismatchError, ModelError, OptionError
 from ._own import host, like, opencv, raising
 
@@ -187,7 +187,8 @@ def _least_median(
         if not error <= threshold:
             low = threshold
     if best is None:
-        return None
+        # Points of a plane agree with many epipolar geometries, of which `estimate` gives none.
+        return _fit_to_all(a, b, model, _OF_EXTENT * extent) if model == "fundamental" else None
     threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
@@ -237,10 +238,89 @@ def _estimated(
     """The estimate by one of OpenCV's methods, of a model that `least` pairs determine."""
     if isinstance(method, int) and method == LMEDS:
         return _least_median(a, b, model, least, *options[1:], cameras)
+    threshold = options[0] if options[0] > 0 else default
+    score = getattr(method, "score", _SCORES.get(method) if isinstance(method, int) else None)
+    made = None
+    if score == _MAGSAC:
+        made = _marginal(a, b, model, threshold, *options[1:], cameras)
+    elif score == _MSAC:
+        made = _robust(a, b, model, default, _MSAC_WIDTH * threshold, *options[1:], cameras)
+    if made is not None:
+        made = dataclasses.replace(made, inliers=_errors(made, a, b) <= threshold)
+        if made.inliers.sum() >= _FEW:
+            return made
     found = _robust(a, b, model, default, *options, cameras=cameras)
-    if model == "essential" or found is not None and found.inliers.sum() >= _FEW:
+    if model != "essential" and (found is None or found.inliers.sum() < _FEW):
+        found = _best_by_narrower(found, a, b, model, threshold, *options[1:])
+    # Unrelated pairs have no model by any method if they have none at the threshold that is asked for.
+    return made if found is not None and made is not None else found
+
+
+#: OpenCV's scores of models, by its methods: to the squared threshold, to its squared multiple, and over all deviations of
+#: noise up to the greatest.
+_MSAC, _MAGSAC = 1, 2
+_SCORES = {USAC_MAGSAC: _MAGSAC} | dict.fromkeys((USAC_DEFAULT, USAC_PARALLEL, USAC_FM_8PTS, USAC_FAST, USAC_ACCURATE, USAC_PROSAC), _MSAC)
+#: Up to this many thresholds an error counts by its square, as in OpenCV (9/4 of the squared threshold).
+_MSAC_WIDTH = 1.5
+#: The greatest error of an inlier for MAGSAC, in pixels, as in OpenCV; and the part of the extent of the points, which may have
+#: another unit, that it is at most.
+_WIDEST = {"homography": 8.0, "affine": 7.5, "similarity": 7.5, "fundamental": 2.5, "essential": 2.5}
+_OF_EXTENT = 0.01
+#: How many deviations of the noise that is; 99 % of the errors in two directions are nearer.
+_QUANTILE = 3.04
+
+
+def _marginal(
+    a: Any, b: Any, model: _ModelKind, threshold: float, iterations: int, confidence: float, cameras: Any
+) -> Estimate | None:
+    """The estimate for MAGSAC, which hardly depends on the threshold: found at the greatest error of an inlier. A homography
+    is then the fit with weights that are integrals over all deviations of the noise up to the greatest (sigma-consensus++;
+    Barath et al. 2020), another model is estimated anew with the threshold that the median of the errors suggests."""
+    import numpy as np
+
+    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
+    extent = float(np.ptp(finite, axis=0).max()) if len(finite) else 0.0
+    top = max(threshold, min(_WIDEST[model], _OF_EXTENT * extent))
+    found = _robust(a, b, model, top, top, iterations, confidence, cameras)
+    if found is None or model == "homography":
+        return found and _weighted(found, a, b, top)
+    deviation = _DEVIATION if model in ("fundamental", "essential") else 1 / math.sqrt(2 * math.log(2))
+    near = _QUANTILE * deviation * float(np.median(_errors(found, a, b)[found.inliers]))
+    if near >= top:
         return found
-    return _best_by_narrower(found, a, b, model, options[0] if options[0] > 0 else default, *options[1:])
+    return _robust(a, b, model, top, max(near, threshold), iterations, confidence, cameras) or found
+
+
+def _weighted(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], top: float) -> Estimate:
+    """The homography of iteratively reweighted least squares; the weights are those of errors in two directions."""
+    import numpy as np
+
+    for _ in range(10):
+        error = _errors(found, a, b)
+        near = error < top
+        if near.sum() <= 4:
+            break
+        weight = np.array(list(map(math.erfc, (error[near] * (_QUANTILE / math.sqrt(2) / top)).tolist())))
+        to_a, x = _normalised(a[near], weight)
+        to_b, y = _normalised(b[near], weight)
+        zero, root = np.zeros_like(x), np.sqrt(weight)[:, None]
+        rows = np.vstack([np.hstack([x, zero, -y[:, :1] * x]) * root, np.hstack([zero, x, -y[:, 1:2] * x]) * root])
+        try:
+            matrix = np.linalg.inv(to_b) @ np.linalg.svd(rows, full_matrices=False)[2][-1].reshape(3, 3) @ to_a
+            found = dataclasses.replace(found, model=Model("homography", matrix / matrix[2, 2]))
+        except (np.linalg.LinAlgError, ModelError):
+            break
+    return found
+
+
+def _normalised(xy: npt.NDArray[Any], weight: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """A map that moves points about 0 and scales them to a mean square of 2, and the points so mapped, (N, 3)."""
+    import numpy as np
+
+    centre = np.average(xy, axis=0, weights=weight)
+    scale = math.sqrt(2 / max(float(np.average(((xy - centre) ** 2).sum(1), weights=weight)), 1e-300))
+    matrix = np.array([[scale, 0, -scale * centre[0]], [0, scale, -scale * centre[1]], [0, 0, 1]])
+    return matrix, np.c_[(xy - centre) * scale, np.ones(len(xy))]
 
 
 def _best_by_narrower(
@@ -289,7 +369,8 @@ def findHomography(  # noqa: N802
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` as
     `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples,
     or `maxIters` if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as
-    OpenCV's is.
+    OpenCV's is; of ``USAC_MAGSAC`` it hardly depends on the threshold, and of the other ``USAC_…`` it is the fit to all
+    points within 1.5 thresholds.
     `method` 0 is least squares over all points.
     """
     import numpy as np
@@ -366,7 +447,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
 
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
     with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there; and cameraMatrix1, cameraMatrix2, distCoeffs1,
-    distCoeffs2, params, which are OpenCV's ``UsacParams``. Every method is this package's own robust estimation; where
+    distCoeffs2, params, which are OpenCV's ``UsacParams``. Distortion by more than k1, k2, p1, p2, k3 needs OpenCV. Every method is this package's own robust estimation; where
     the threshold is so wide that every pair agrees, as with 1 for points in units of the focal length, it is least squares
     over all pairs.
     """
@@ -434,14 +515,19 @@ def _camera(matrix: Any) -> npt.NDArray[np.float64]:
 
 
 def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:
-    """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration."""
+    """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration; with more by OpenCV."""
     import numpy as np
 
     given = np.zeros(0) if coefficients is None else np.asarray(coefficients, np.float64).ravel()
     if not given.any():
         return xy
     if len(given) > 5 and given[5:].any():
-        raise OptionError(f"distCoeffs has {len(given)} values: expected k1, k2, p1, p2, k3; cv2.undistortPoints takes more")
+        if (theirs := opencv()) is None:
+            raise OptionError(
+                f"distCoeffs has {len(given)} values: expected k1, k2, p1, p2, k3; more need OpenCV, which is not installed"
+            )
+        straight: npt.NDArray[Any] = theirs.undistortPoints(xy[:, None].astype(np.float64), camera, given, P=camera)
+        return straight[:, 0]
     k1, k2, p1, p2, k3 = np.pad(given, (0, 5))[:5]
     fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
     seen = (xy - (cx, cy)) / (fx, fy)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.abc
+import importlib.machinery
 import re
 import sys
 import types
@@ -26,8 +28,7 @@ _real: Any = sys.modules.get("cv2")
 def opencv() -> Any:
     """OpenCV's module, or None if it is not installed; also where ``sys.modules["cv2"]`` is this package's."""
     global _real
-    held = sys.modules.get("cv2")
-    ours = getattr(held, "__name__", None) == __package__
+    held, ours = sys.modules.get("cv2"), stands_as_cv2()
     if ours and _real is not None:
         return _real
     if ours:
@@ -42,6 +43,11 @@ def opencv() -> Any:
             sys.modules["cv2"] = held
     _real = cv2
     return cv2
+
+
+def stands_as_cv2() -> bool:
+    """Whether this package is what ``import cv2`` gives."""
+    return getattr(sys.modules.get("cv2"), "__name__", None) == __package__
 
 
 def needed(for_what: str) -> Any:
@@ -249,9 +255,10 @@ class Namespace(types.ModuleType):
     """A module of OpenCV's in which some names are ours."""
 
     def __init__(self, name: str, ours: dict[str, Any]) -> None:
-        super().__init__(f"tiepoint.cv2compat.{name}", f"OpenCV's `{name}`, of which {', '.join(ours)} are tiepoint's.")
+        super().__init__(f"{__package__}.{name}", f"OpenCV's `{name}`, of which {', '.join(ours)} are tiepoint's.")
         self.__dict__.update(ours)
         self._ours = tuple(ours)
+        sys.modules[self.__name__] = self
 
     def __getattr__(self, name: str) -> Any:
         short = self.__name__.rpartition(".")[2]
@@ -263,3 +270,83 @@ class Namespace(types.ModuleType):
     def __dir__(self) -> list[str]:
         theirs = getattr(opencv(), self.__name__.rpartition(".")[2], None)
         return sorted({*self._ours, *(n for n in dir(theirs) if theirs is not None and not n.startswith("_"))})
+
+
+class _Shared(types.ModuleType):
+    """What ``sys.modules`` has for a module of OpenCV's in which some names are ours: the module of whichever package is
+    ``cv2``."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(sys.modules["cv2"], self.__name__[4:]), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(getattr(sys.modules["cv2"], self.__name__[4:]))
+
+
+def _share(real: Any) -> None:
+    """Remembers OpenCV's module, and shares those of its modules that have names of ours."""
+    global _real
+    _real = real
+    for name in ("xfeatures2d", "ximgproc", "detail"):
+        if f"cv2.{name}" in sys.modules:
+            sys.modules[f"cv2.{name}"] = _Shared(f"cv2.{name}")
+
+
+class _Finder:
+    """Finds ``cv2.NAME`` where this package stands as ``cv2``, and ``tiepoint.cv2compat.NAME``: modules with names of
+    ours, and any other of OpenCV's."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        parent, _, short = name.rpartition(".")
+        if name == "cv2" and not _Sharing.active:
+            others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not _Finder)
+            if (spec := next(filter(None, others), None)) is not None and spec.loader is not None:
+                spec.loader = _Sharing(spec.loader)
+            return spec
+        if short[:1] != "_" and (parent == __package__ or parent == "cv2" and stands_as_cv2()):
+            return importlib.machinery.ModuleSpec(name, _Loader())
+        return None
+
+
+class _Sharing(importlib.abc.Loader):
+    """The loader of OpenCV, whoever imports it: shares its modules once it has loaded all."""
+
+    active = False
+
+    def __init__(self, theirs: Any) -> None:
+        self._theirs = theirs
+
+    def create_module(self, spec: Any) -> Any:
+        return self._theirs.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__loader__ = module.__spec__.loader = self._theirs
+        _Sharing.active = True
+        try:
+            self._theirs.exec_module(module)
+        finally:
+            _Sharing.active = False
+        _share(sys.modules["cv2"])
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives a module that is there by another name."""
+
+    def create_module(self, spec: Any) -> Any:
+        opencv()
+        short = spec.name.rpartition(".")[2]
+        found = sys.modules.get(f"{__package__}.{short}") or sys.modules.get(f"cv2.{short}")
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
+        self._spec = found.__spec__
+        return found
+
+    def exec_module(self, module: Any) -> None:
+        # It was replaced by that of the other name.
+        module.__spec__ = self._spec
+
+
+if _real is not None:
+    _share(_real)
+sys.meta_path.insert(0, _Finder)
