@@ -113,7 +113,8 @@ impl Unfinished {
 fn foreign(path: &Path) -> Error {
     Error::format(
         path,
-        "is there and was not written by tiepoint; name another file, or replace it (`--replace`, in Python `replace=True`)",
+        "is there and was not written by tiepoint; name another file, or replace it \
+         (`--replace`, in Python `replace=True`)",
     )
 }
 

@@ -199,7 +199,7 @@ fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
     assert_eq!(read.bands.as_deref(), Some(bands));
     write_known(&file.0, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() })
         .unwrap();
-    let bytes = std::fs::read(&file.0).unwrap();
+    let bytes = fs::read(&file.0).unwrap();
     let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let first = usize::from(word(4));
     let tags: Vec<u16> = (0..usize::from(word(first))).map(|i| word(first + 2 + 12 * i)).collect();
@@ -343,7 +343,7 @@ fn only_the_grey_plane_is_inverted_where_white_is_0() {
 #[test]
 fn arrays_by_columns_are_read() {
     let image = Image::from_vec((0..24).map(|i| 1000 * i).collect::<Vec<u16>>(), Size::new(4, 3), 2).unwrap();
-    let mut file = super::npy::header("<u2", &[3, 4, 2]);
+    let mut file = npy::header("<u2", &[3, 4, 2]);
     let at = file.windows(5).position(|word| word == b"False").unwrap();
     file[at..at + 5].copy_from_slice(b"True ");
     for channel in 0..2 {

@@ -11,7 +11,7 @@
 //!
 //! The centre of the first pixel is (0, 0), except in the last two formats: their origin is its corner, and QGIS counts
 //! rows upwards. In these two, points of the second image are map coordinates if its georeference is known (QGIS: with
-//! a coordinate system); in QGIS's those of the first are then, too, if it has one. Otherwise both are pixels.
+//! an EPSG number); in QGIS's those of the first are then, too, if it has one. Otherwise both are pixels.
 //!
 //! These five hold each pair of points once: a feature with several orientations may have a match for each.
 

@@ -242,14 +242,15 @@ fn inside(
     match (fit(&pixels), on_map) {
         (true, Ok(on_map)) if fit(&on_map) && pixels.iter().any(|row| row.inlier) && !alike(&on_map) => {
             Err(format!(
-                "has no line #CRS, and its points lie inside of the pictures both as pixels and as map coordinates: {SAY}"
+                "has no line #CRS, and its points lie inside of the pictures both as pixels and as map coordinates: \
+                 {SAY}"
             ))
         }
         (true, _) => Ok(pixels),
         (false, Ok(on_map)) if fit(&on_map) => Ok(on_map),
         (false, _) => Err(format!(
-            "has no line #CRS, and its points lie outside of the pictures both as pixels and as map coordinates: expected \
-             places on these pictures; {SAY}"
+            "has no line #CRS, and its points lie outside of the pictures both as pixels and as map coordinates: \
+             expected places on these pictures; {SAY}"
         )),
     }
 }
@@ -267,9 +268,9 @@ fn maps(images: &MatchSides<'_>) -> Maps {
 fn same_system(named: &str, place: Option<&Georeference>) -> Parsed<()> {
     match (epsg_of(named), place.and_then(Georeference::epsg)) {
         (Some(named), Some(of_place)) if named != of_place => Err(format!(
-            "its points are in the coordinate system EPSG:{named}, the picture that stays is in EPSG:{of_place}: expected \
-             the same; transform the points (in QGIS by a project in EPSG:{of_place}), or name that system in the file if \
-             they are in it"
+            "its points are in the coordinate system EPSG:{named}, the picture that stays is in EPSG:{of_place}: \
+             expected the same; transform the points (in QGIS by a project in EPSG:{of_place}), or name that system \
+             in the file if they are in it"
         )),
         _ => Ok(()),
     }
