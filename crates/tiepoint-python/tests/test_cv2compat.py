@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ def test_given_keypoints_are_described(scene, opencv):
     _, theirs = opencv.SIFT_create().compute(scene.reference, corners)
     assert ours.shape == theirs.shape and len(corners) > 20
     outside = [compat.KeyPoint(-5, 5, 8), compat.KeyPoint(60.0, 60.0, 8, 0)]
-    kept, found = compat.SIFT_create().compute(scene.reference, outside)
+    with pytest.warns(UserWarning, match="1 of 2 keypoints"):
+        kept, found = compat.SIFT_create().compute(scene.reference, outside)
     assert [p.pt for p in kept] == [(60.0, 60.0)] and found.shape == (1, 128)
     assert compat.SIFT_create().compute(scene.reference, []) == ((), None)
     with pytest.raises(tp.MismatchError, match="SIFT.compute describes any"):
@@ -701,3 +703,27 @@ def test_flann_refuses_an_algorithm_that_it_does_not_have(parameters, tables, op
         opencv.FlannBasedMatcher(parameters, {}).match(*tables)
     with pytest.raises(tp.OptionError, match="FLANN's algorithm is .* expected one of 0, 1"):
         compat.FlannBasedMatcher(parameters, {})
+
+
+def test_a_range_wider_than_the_images_is_told(opencv):
+    image = np.random.default_rng(0).integers(0, 256, (40, 80), np.uint8)
+    for least, count, wide in [(0, 64, False), (0, 80, True), (40, 48, True), (-16, 96, True), (-16, 80, False)]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            compat.StereoSGBM_create(least, count, 3).compute(image, image)
+        assert len(told) == wide and all("80 pixels wide" in str(one.message) for one in told)
+        assert not told or told[0].filename == __file__
+        if wide:
+            with pytest.raises(opencv.error):
+                opencv.StereoSGBM_create(least, count, 3).compute(image, image)
+
+
+def test_keypoints_that_are_left_out_are_told(scene):
+    sift = compat.SIFT_create()
+    given = [compat.KeyPoint(x, 20.0, size) for x, size in [(30.0, 5.0), (-30.0, 5.0), (40.0, 0.0), (50.0, 5.0)]]
+    with pytest.warns(UserWarning, match="2 of 4 keypoints .* left out") as told:
+        kept, found = sift.compute(scene.reference, given)
+    assert told[0].filename == __file__ and [p.pt[0] for p in kept] == [30, 50] and len(found) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sift.compute(scene.reference, kept)

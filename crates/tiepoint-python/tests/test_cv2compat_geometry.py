@@ -553,3 +553,18 @@ def test_distortion_of_more_than_five_values_is_undone_by_opencv(count, opencv, 
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(tp.OptionError, match=f"distCoeffs has {count} values: .* need OpenCV"):
         compat.findEssentialMat(a, b, camera, distortion, camera, distortion)
+
+
+def test_arguments_that_are_no_numbers_are_told(points):
+    a, b, _ = points
+    for call, told in [
+        (lambda: compat.findHomography(a, b, compat.RANSAC, "3"), "the threshold is '3': expected a number"),
+        (lambda: compat.findHomography(a, b, compat.RANSAC, 3, maxIters="9"), "option maxIters is '9': expected a number"),
+        (lambda: compat.findHomography(a, b, np.eye(3), compat.RANSAC), r"method is an array of the shape \(3, 3\): expected one of"),
+        (lambda: compat.findFundamentalMat(a, b, np.eye(3), compat.RANSAC, 1.0), r"method is an array of the shape \(3, 3\)"),
+        (lambda: compat.estimateAffine2D(a, b, method=[8]), r"method is \[8\]: expected one of"),
+        (lambda: compat.findEssentialMat(a, b, np.eye(3), compat.RANSAC, "0.9"), "the confidence is '0.9': expected a number"),
+    ]:
+        with pytest.raises(tp.OptionError, match=told):
+            call()
+    assert compat.findHomography(a, b, np.int64(8), np.float32(2))[1].sum() > 120

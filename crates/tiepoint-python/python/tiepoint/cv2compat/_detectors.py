@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
@@ -99,7 +100,14 @@ class Feature2D(Algorithm):
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
-        kept, found = self._described(grey(image), [] if keypoints is None else list(keypoints))
+        keypoints = [] if keypoints is None else list(keypoints)
+        kept, found = self._described(grey(image), keypoints)
+        if len(kept) < len(keypoints):
+            warnings.warn(
+                f"{len(keypoints) - len(kept)} of {len(keypoints)} keypoints lie outside of the image or have no size and were left out: "
+                "descriptors belong to the keypoints that compute returns, not to those that it was given",
+                stacklevel=3,
+            )
         return tuple(kept), like(image, found) if len(kept) else None
 
     def detectAndCompute(  # noqa: N802

@@ -69,10 +69,16 @@ def _settings(
     method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float
 ) -> tuple[float, int, float]:
     """Threshold, iterations and confidence: those of OpenCV's ``UsacParams`` where they stand in place of a method."""
+    import numpy as np
+
     if hasattr(method, "maxIterations"):
         return method.threshold, method.maxIterations, method.confidence
-    if method not in methods:
-        raise OptionError(f"option method is {method!r}: expected one of OpenCV's numbers {', '.join(map(str, methods))}")
+    if not hasattr(method, "__index__") or np.ndim(method) or method not in methods:
+        shown = f"an array of the shape {method.shape}" if hasattr(method, "shape") else repr(method)
+        raise OptionError(f"option method is {shown}: expected one of OpenCV's numbers {', '.join(map(str, methods))}")
+    for name, value in (("the threshold", threshold), ("option maxIters", iterations), ("the confidence", confidence)):
+        if not hasattr(value, "__float__"):
+            raise OptionError(f"{name} is {value!r}: expected a number")
     return threshold, iterations, confidence
 
 

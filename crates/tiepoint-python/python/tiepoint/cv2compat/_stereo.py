@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
@@ -108,6 +109,13 @@ class StereoSGBM(StereoMatcher):
 
         # Three channels have equal weights except in the grey of edges, so blue, green, red becomes red, green, blue.
         given, left, right = left, _rgb(left), _rgb(right)
+        least, width = self._given["minDisparity"], np.shape(left)[1]
+        if (most := least + self._given["numDisparities"]) >= width or least <= -width:
+            warnings.warn(
+                f"disparities from {least} to {most - 1} are searched in images {width} pixels wide, which hardly have pairs so far "
+                "apart (OpenCV refuses this): expected smaller numDisparities or wider images",
+                stacklevel=3,
+            )
         found = np.asarray(self._stereo.compute(left, right).disparity)
         none = (self._stereo.min_disparity - 1) * 16
         made = np.where(np.isnan(found), none, np.rint(np.nan_to_num(found) * 16)).astype(np.int16)
