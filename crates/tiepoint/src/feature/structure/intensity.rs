@@ -111,14 +111,24 @@ fn whole(counts: &mut Image<f32>) {
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
-/// The brightness that a share of [`BRIGHT`] of the pixels exceeds, to 1/255.
+/// The brightness that a share of [`BRIGHT`] of the pixels exceeds, to 1/255; 1 where it is enough for [`DARK`]'s first.
 fn bright(grey: &Image<f32>) -> f32 {
+    let least = BRIGHT * grey.size().area() as f64;
+    let bright_of = |values: &[f32]| values.iter().filter(|value| **value * 255.0 >= 101.0).count();
+    let mut found = 0;
+    let is_bright = |y| {
+        found += bright_of(grey.row(y));
+        found as f64 > least
+    };
+    if (0..grey.size().height).any(is_bright) {
+        return 1.0;
+    }
     let mut counts = [0_usize; 256];
     grey.data().iter().for_each(|value| counts[(value * 255.0).clamp(0.0, 255.0) as usize] += 1);
     let mut brighter = 0;
     let level = counts.iter().rposition(|count| {
         brighter += count;
-        brighter as f64 > BRIGHT * grey.size().area() as f64
+        brighter as f64 > least
     });
     level.unwrap_or(0) as f32 / 255.0
 }
