@@ -76,7 +76,7 @@ impl Gpu {
         self.download_after(commands, &after)
     }
 
-    /// As [`download_beside`](Self::download_beside), but starts once the queue has come to `after`, an earlier point.
+    /// As [`download_beside`](Self::download_beside), but begins when the queue reaches `after`, an earlier point.
     ///
     /// # Errors
     /// As [`download_beside`](Self::download_beside), and [`Error::Usage`] for another device's mark.

@@ -203,7 +203,10 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
 }
 
 /// The two photographs in a name of old versions of hloc, `A_B`; `None` where it is none.
-fn both(name: &str, known: &BTreeMap<String, u32>) -> std::result::Result<Option<[u32; 2]>, String> {
+fn pair_of_old_name(
+    name: &str,
+    known: &BTreeMap<String, u32>,
+) -> std::result::Result<Option<[u32; 2]>, String> {
     let ways = name.match_indices('_').filter_map(|(at, _)| {
         Some([*known.get(&name[..at])?, *known.get(&name[at + 1..])?]).filter(|[a, b]| a != b)
     });
@@ -240,7 +243,7 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     let mut given = Given::default();
     for first in file.members("").map_err(fault)?.0 {
         if !known.contains_key(&first)
-            && let Some(pair) = both(&first, &known).map_err(fault)?
+            && let Some(pair) = pair_of_old_name(&first, &known).map_err(fault)?
         {
             let array = file.array(&format!("{first}/matches0")).map_err(fault)?;
             let array = array.ok_or_else(|| fault(format!("{first}/matches0 is missing")))?;

@@ -11,7 +11,7 @@
 //! is as for the pictures themselves.
 
 use super::cross;
-use super::tie::{TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
+use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
@@ -61,11 +61,6 @@ named! {
         "cross": Cross, "Two sensors, such as radar, infrared, maps, depth, night: match structure, which does not depend on brightness";
     }
 }
-
-/// The structure of two pictures that lie on each other unmoved agrees by a mean of at least this (`cross::judge`). It was
-/// 0.92 or more where they showed one scene, 0.58 to 0.64 under the captions and scales of two thermal pictures, and 0.7
-/// under a frame on two fifths of two scenes.
-const UNMOVED: f64 = 0.8;
 
 /// A grey picture that is made ready, with its mask and its features.
 #[derive(Clone, Copy, Debug)]
@@ -154,16 +149,9 @@ pub fn tie_pictures(
                 Ok(tied) if modality == Modality::Auto => {
                     let own = [&a.found.features, &b.found.features];
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
-                    if !tied.tie.moves_nothing([&one.keypoints, &other.keypoints]) {
-                        return Ok(tied);
-                    }
-                    // It may be captions or a frame that agree. What they lie on may agree elsewhere, or not at all.
-                    let mean = cross::agreement_unmoved(with_masks, processor)?;
-                    let Some(mean) = mean.filter(|mean| *mean < UNMOVED) else { return Ok(tied) };
-                    return match by_structure() {
-                        Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
-                        Err(error) if !lacks_support(&error) => Err(error),
-                        _ => Ok(TiedPictures { tie: TiePoints { unlike: Some(mean), ..tied.tie }, ..tied }),
+                    return match tied.tie.moves_nothing([&one.keypoints, &other.keypoints]) {
+                        true => confirmed(tied, with_masks, by_structure, processor),
+                        false => Ok(tied),
                     };
                 }
                 tied => return tied,
@@ -193,6 +181,23 @@ pub fn tie_pictures(
                 },
             }
         }
+    }
+}
+
+/// Pictures that lie on each other unmoved by their features. It may be captions or a frame that agree: what they lie on may
+/// agree elsewhere, which structure then tells, or not at all.
+fn confirmed(
+    tied: TiedPictures,
+    pictures: [cross::Picture<'_>; 2],
+    by_structure: impl Fn() -> Result<Option<cross::StructureTie>>,
+    processor: &Processor,
+) -> Result<TiedPictures> {
+    let mean = cross::agreement_unmoved(pictures, processor)?;
+    let Some(mean) = mean.filter(|mean| *mean < LIKE) else { return Ok(tied) };
+    match by_structure() {
+        Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
+        Err(error) if !lacks_support(&error) => Err(error),
+        _ => Ok(TiedPictures { tie: TiePoints { unlike: Some(mean), ..tied.tie }, ..tied }),
     }
 }
 

@@ -310,7 +310,7 @@ class _Finder:
 
 
 class _Sharing(importlib.abc.Loader):
-    """The loader of OpenCV, whoever imports it: shares its modules once it has loaded all."""
+    """The loader of OpenCV, for any import of it: shares its modules once it has loaded all."""
 
     active = False
 

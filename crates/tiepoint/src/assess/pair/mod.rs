@@ -39,7 +39,7 @@ use crate::geometry::{Correspondence, Homography, Model, ModelKind};
 use crate::image::Size;
 use crate::matching::Match;
 use crate::numeric::{length, median, sin_cos};
-use crate::register::{Alternatives, TieOptions, TiePoints};
+use crate::register::{Alternatives, LIKE, TieOptions, TiePoints};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -104,7 +104,7 @@ const UNMOVED: [f64; 2] = [0.7, 0.0];
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
 /// The agreement of structure where the map moves nothing, below.
-const UNLIKE: [f64; 2] = [0.8, 0.0];
+const UNLIKE: [f64; 2] = [LIKE, 0.0];
 /// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
 /// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
@@ -256,8 +256,8 @@ impl PairEvidence {
             residuals(&model, &pairs)
         };
         let threshold = options.robust.threshold_px;
-        let moves = model.homography();
-        let map = moves.filter(|_| has_descriptors);
+        let homography = model.homography();
+        let map = homography.filter(|_| has_descriptors);
         let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
         let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
         let reach = NEAR * size.width.max(size.height) as f64;
@@ -281,7 +281,7 @@ impl PairEvidence {
             .filter(|(m, residual)| *residual <= reach && !contrary(m))
             .filter_map(|(m, residual)| {
                 let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
-                let [x, y] = moves.as_ref()?.apply(a)?;
+                let [x, y] = homography.as_ref()?.apply(a)?;
                 Some(((m, residual), Deviation { at: a, by: [b[0] - x, b[1] - y] }))
             })
             .unzip();

@@ -113,8 +113,10 @@ fn whole(counts: &mut Image<f32>) {
 
 /// The brightness that a share of [`BRIGHT`] of the pixels exceeds, to 1/255; 1 where it is enough for [`DARK`]'s first.
 fn bright(grey: &Image<f32>) -> f32 {
+    // Of a picture with as many pixels above this, a tenth is above DARK[0]: it needs no histogram.
+    let enough = DARK[0] / DARK[1] + 1.0 / 255.0;
     let least = BRIGHT * grey.size().area() as f64;
-    let bright_of = |values: &[f32]| values.iter().filter(|value| **value * 255.0 >= 101.0).count();
+    let bright_of = |values: &[f32]| values.iter().filter(|value| **value > enough).count();
     let mut found = 0;
     let is_bright = |y| {
         found += bright_of(grey.row(y));

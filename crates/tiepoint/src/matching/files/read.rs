@@ -243,19 +243,19 @@ fn inside(
         (true, Ok(on_map)) if fit(&on_map) && pixels.iter().any(|row| row.inlier) && !alike(&on_map) => {
             Err(format!(
                 "has no line #CRS, and its points lie inside of the pictures both as pixels and as map coordinates: \
-                 {SAY}"
+                 {ADVICE}"
             ))
         }
         (true, _) => Ok(pixels),
         (false, Ok(on_map)) if fit(&on_map) => Ok(on_map),
         (false, _) => Err(format!(
             "has no line #CRS, and its points lie outside of the pictures both as pixels and as map coordinates: \
-             expected places on these pictures; {SAY}"
+             expected places on these pictures; {ADVICE}"
         )),
     }
 }
 
-const SAY: &str = "put the line `#CRS: EPSG:NUMBER` before map coordinates; give pixels without a place on the map as \
+const ADVICE: &str = "put the line `#CRS: EPSG:NUMBER` before map coordinates; give pixels without a place on the map as \
                    lines of x1 y1 x2 y2, from the centre of the first pixel";
 
 /// Where both images lie on the map.
