@@ -1,5 +1,8 @@
-//! Which matches to sample: PROSAC (Chum, Matas 2005). Samples are drawn from a growing set of the best matches, and
-//! are uniform once it contains all; without qualities they are uniform from the start.
+//! Which matches to sample. By turns one sample is drawn from a growing set of the best matches, as PROSAC does (Chum,
+//! Matas 2005), and one from all of them; without qualities all samples are drawn from all.
+//!
+//! PROSAC alone would be misled where the best matches agree on something else than most matches do, such as a caption on
+//! both pictures: the search ends by the number of samples that find a better model if they are drawn from all matches.
 //!
 //! A sample depends only on the sampler's key and the sample's number (`SplitMix64`, started anew for each), so that
 //! any thread, and a GPU, can draw any of them.
@@ -11,7 +14,7 @@ use std::sync::Arc;
 
 pub(in crate::geometry) const MAX_SAMPLE: usize = 7;
 
-/// The number of samples after which PROSAC has drawn from all sets as often as uniform sampling, `T_N` of the paper.
+/// The number of its samples after which PROSAC has drawn from all sets as often as uniform sampling, `T_N` of the paper.
 const UNIFORM_AFTER: f64 = 200_000.0;
 
 #[derive(Clone, Debug)]
@@ -45,8 +48,8 @@ impl Sampler {
         Self { key: finish(seed), size, order: Arc::new(order), unordered, growth }
     }
 
-    /// A sampler of `size` of the matches in `order`, best first; without `graded` all are equally good. After
-    /// `uniform_after` samples it has drawn as many from any set of matches as uniform sampling would have.
+    /// A sampler of `size` of the matches in `order`, best first; without `graded` all are equally good. `uniform_after` is
+    /// [`UNIFORM_AFTER`].
     pub(in crate::geometry) fn keyed(
         order: Arc<Vec<u32>>,
         graded: bool,
@@ -61,35 +64,43 @@ impl Sampler {
 
     /// Prepares all samples up to this number.
     pub(in crate::geometry) fn reach(&mut self, number: u64, cpu: &Cpu) {
-        self.growth.reach(number);
-        let (pool, _) = self.growth.pool(number);
+        self.growth.reach(number / 2);
+        let pool = self.growth.pool(number / 2).unwrap_or(self.growth.matches);
         if let Some(unordered) = &mut self.unordered {
             unordered.order(Arc::make_mut(&mut self.order), pool, cpu);
         }
     }
 
-    /// The numbers up to which samples are drawn from the best `size`, `size` + 1, … matches.
+    /// The numbers up to which PROSAC's samples are drawn from the best `size`, `size` + 1, … matches.
     pub(in crate::geometry) fn until(&self) -> &[u64] {
         &self.growth.until
+    }
+
+    /// How many samples have to be drawn until one of them was drawn from all matches.
+    pub(super) fn turns(&self) -> u32 {
+        if self.growth.sets > 0 { 2 } else { 1 }
     }
 
     /// The sample of this number, from 0; the first `size` entries count.
     pub(in crate::geometry) fn draw(&self, number: u64) -> [usize; MAX_SAMPLE] {
         let mut random = Random::new(finish(self.key ^ number));
-        let (pool, newest) = self.growth.pool(number);
-        let (free, among) = if newest { (self.size - 1, pool - 1) } else { (self.size, pool) };
+        // PROSAC's samples contain the last match of their set, except those of the first set.
+        let pool = self.growth.pool(number / 2).filter(|_| number.is_multiple_of(2));
+        let newest = pool.filter(|pool| *pool > self.size);
+        let free = self.size - usize::from(newest.is_some());
+        let among = newest.map_or(pool.unwrap_or(self.growth.matches), |pool| pool - 1);
         let mut sample = [usize::MAX; MAX_SAMPLE];
         for i in 0..free {
             sample[i] = loop {
                 // The upper half of the bits, scaled: the same with 64-bit integers on a GPU.
-                let place = ((random.bits() >> 32) * among as u64) >> 32;
-                let candidate = self.order[place as usize] as usize;
+                let place = (((random.bits() >> 32) * among as u64) >> 32) as usize;
+                let candidate = pool.map_or(place, |_| self.order[place] as usize);
                 if !sample[..i].contains(&candidate) {
                     break candidate;
                 }
             };
         }
-        if newest {
+        if let Some(pool) = newest {
             sample[self.size - 1] = self.order[pool - 1] as usize;
         }
         sample
@@ -130,13 +141,10 @@ impl Growth {
         }
     }
 
-    /// The number of best matches that a sample is drawn from, and whether it must contain the last of them.
-    fn pool(&self, number: u64) -> (usize, bool) {
+    /// The number of best matches that a sample of PROSAC is drawn from; `None` for all.
+    fn pool(&self, number: u64) -> Option<usize> {
         let reached = self.until.partition_point(|&until| until <= number);
-        match reached < self.sets {
-            true => (self.size + reached, reached > 0),
-            false => (self.matches, false),
-        }
+        (reached < self.sets).then_some(self.size + reached)
     }
 }
 
@@ -207,6 +215,9 @@ mod tests {
             });
         }
         assert!(seen.iter().all(|&s| s), "every match comes up in the end");
+        let worst = |number: u64| sampler.draw(number)[..4].iter().filter(|i| **i % 50 < 25).count();
+        let share = (0..2000).filter(|n| n % 2 == 1).map(worst).sum::<usize>() as f64 / 4000.0;
+        assert!((share - 0.5).abs() < 0.03, "every other sample is drawn from all: {share}");
     }
 
     #[test]

@@ -36,17 +36,18 @@ FUNCTION void draw(
     u32 low = 0, high = grades;
     while (low < high) {
         u32 middle = (low + high) / 2;
-        if (until[middle] <= number) low = middle + 1;
+        if (until[middle] <= number / 2) low = middle + 1;
         else high = middle;
     }
-    i32 newest = low < grades && low > 0;
-    u32 pool = low < grades ? ROWS + low : matches;
+    i32 best = low < grades && number % 2 == 0, newest = best && low > 0;
+    u32 pool = best ? ROWS + low : matches;
     u32 among = newest ? pool - 1 : pool;
     i32 drawn = newest ? ROWS - 1 : ROWS;
     i32 i = 0;
     while (i < drawn) {
         state += (u64)0x9e3779b97f4a7c15ul;
-        u32 candidate = order[(u32)(((finish(state) >> 32) * (u64)among) >> 32)];
+        u32 candidate = (u32)(((finish(state) >> 32) * (u64)among) >> 32);
+        if (best) candidate = order[candidate];
         i32 fresh = 1;
         for (i32 k = 0; k < i; k++) fresh = fresh && sample[k] != candidate;
         if (fresh) sample[i++] = candidate;
@@ -346,8 +347,8 @@ KERNEL(search_models) {
                     phase = DONE;
                 } else if (!stepped || move == IMPROVING) {
                     u32 share = (u32)((u64)best_inliers * SHARES / pair.matches);
-                    u32 fewer = budget[share < SHARES ? share : SHARES];
-                    needed = fewer < pair.most ? fewer : pair.most;
+                    u64 fewer = (u64)budget[share < SHARES ? share : SHARES] * (pair.until > 0 ? 2u : 1u);
+                    needed = fewer < pair.most ? (u32)fewer : pair.most;
                     search_on = 1;
                 }
             }

@@ -109,6 +109,25 @@ fn run(kind: ModelKind, pairs: &[Correspondence]) -> Result<Estimate> {
     estimate(kind, pairs, &options(), &Cpu::sequential())
 }
 
+/// Of 200 matches 120 agree. Those that are rated best agree on something else.
+#[test]
+fn most_matches_win_over_those_that_are_rated_best() {
+    for kind in KINDS.into_iter().filter(|kind| !kind.is_epipolar()) {
+        for best in [2, 5, 12] {
+            let (mut scene, mut other) = (Scene::new(kind, 3), Scene::new(kind, 4));
+            let pair = |i: usize| match i {
+                _ if i < best => Correspondence { quality: 2.0 - 0.01 * i as f64, ..other.pair(0.1) },
+                _ if i < best + 120 => Correspondence { quality: scene.unit(), ..scene.pair(0.1) },
+                _ => Correspondence { quality: scene.unit(), ..scene.outlier() },
+            };
+            let pairs: Vec<_> = (0..200).map(pair).collect();
+            let found = run(kind, &pairs).unwrap();
+            let of_most = found.inliers.iter().filter(|i| (best..best + 120).contains(*i)).count();
+            assert!(of_most >= 115, "{kind}, {best} others: {of_most} of 120");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
