@@ -22,7 +22,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use super::tie::TieOptions;
+use super::tie::{AMBIGUOUS, TieOptions, rival};
 use super::{Alternatives, TiePoints};
 use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, described};
@@ -260,21 +260,15 @@ fn found(
     let kind = options.model.filter(|kind| !kind.is_epipolar()).unwrap_or(ModelKind::Homography);
     let mut found: [Vec<Level>; 2] = [vec![], vec![]];
     let range = range_for(options.scale_range, pictures.map(Structure::size));
-    let (mut voted, mut best, mut places) = (Vec::new(), None, [0; 2]);
-    let middle = [0.5 * intensity[0].size().width as f64, 0.5 * intensity[0].size().height as f64];
+    let (mut voted, mut hypotheses, mut best) = (Vec::new(), Vec::new(), None);
     for (end, judged) in ROUNDS {
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
         voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
-        let hypotheses = search::hypotheses(&mut voted, cpu)?;
+        hypotheses = search::hypotheses(&mut voted, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
-        if let Some((aligned, _)) = &best {
-            let (like, others): (Vec<&Hypothesis>, Vec<&Hypothesis>) =
-                hypotheses.iter().partition(|of| of.is_like(&aligned.b_from_a, middle));
-            places = [like, others].map(|of| of.iter().map(|of| of.cells).max().unwrap_or(0));
-        }
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
         let is_settled = |(aligned, _): &(Aligned, Frame)| {
             let [[a, b, _], [c, d, _], _] = aligned.b_from_a.matrix();
@@ -285,8 +279,49 @@ fn found(
             break;
         }
     }
-    let Some((aligned, frame)) = best else { return Ok(None) };
+    let middle = [0.5 * intensity[0].size().width as f64, 0.5 * intensity[0].size().height as f64];
+    let places = |hypotheses: &[Hypothesis], (aligned, _): &(Aligned, Frame)| {
+        let (like, others): (Vec<&Hypothesis>, Vec<&Hypothesis>) =
+            hypotheses.iter().partition(|of| of.is_like(&aligned.b_from_a, middle));
+        [like, others].map(|of| of.iter().map(|of| of.cells).max().unwrap_or(0))
+    };
+    let is_unclear = |best: &(Aligned, Frame)| {
+        !best.0.agreement.is_beyond_doubt() || rival(places(&hypotheses, best)) >= AMBIGUOUS
+    };
+    // Pictures of which no map is known so far are not searched again.
+    if best.as_ref().is_some_and(is_unclear) {
+        let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
+        let between = between_turns(intensity[0], &found[1], range, finder)?;
+        let other = best_of(&between[..between.len().min(2)], pictures, kind, finder)?;
+        hypotheses.extend(between);
+        let score = |(aligned, _): &(Aligned, Frame)| aligned.agreement.score;
+        best = [other, best].into_iter().flatten().max_by(|a, b| score(a).total_cmp(&score(b)));
+    }
+    let Some(best) = best else { return Ok(None) };
+    let places = places(&hypotheses, &best);
+    let (aligned, frame) = best;
     Ok(Some(Found { frame, aligned, places, levels: found }))
+}
+
+/// Hypotheses of a search in which A is turned by half of the angle between two turns: where descriptors of the other
+/// turns fit least, these fit best.
+fn between_turns(
+    a: &Intensity,
+    b: &[Level],
+    range: f64,
+    finder: &StructureFinder<'_>,
+) -> Result<Vec<Hypothesis>> {
+    let cpu = &finder.processor.cpu;
+    let (sin, cos) = libm::sincos(std::f64::consts::PI / TURNS as f64);
+    let [width, height] = [a.size().width, a.size().height].map(|n| n as f64);
+    let size = Size::new((width * cos + height * sin) as usize, (width * sin + height * cos) as usize);
+    let turned_from_a = Hypothesis { turn: [cos, sin], shift: [(height - 1.0) * sin, 0.0], cells: 0 };
+    let Some(a_from_turned) = turned_from_a.homography()?.inverse() else { return Ok(vec![]) };
+    let turned = a.resampled(&a_from_turned, size, cpu)?;
+    let [levels] = finder.levels(&[(&turned, 0..usize::MAX)], range)?;
+    let mut voted = search::votes([&levels, b], [0; 2], 0..TURNS as i32, finder)?;
+    let found = search::hypotheses(&mut voted, cpu)?;
+    Ok(found.iter().map(|hypothesis| hypothesis.after(&turned_from_a)).collect())
 }
 
 /// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
@@ -388,14 +423,11 @@ fn by_corners(
                 return Err(Error::Degenerate { model: kind.noun(), reason: ON_A_PLANE });
             }
             TiePoints {
-                matches,
                 b_from_a: Some(b_from_a),
                 inliers,
                 rms_px,
                 iterations,
-                first: vec![],
-                alternatives: None,
-                unlike: None,
+                ..TiePoints::without_model(matches)
             }
         }
     };
@@ -462,15 +494,6 @@ fn by_places(
         (0..pairs.len()).filter(|i| distances[*i] <= options.robust.threshold_px).collect();
     let sum: f64 = inliers.iter().map(|i| distances[*i] * distances[*i]).sum();
     let rms_px = (sum / inliers.len().max(1) as f64).sqrt();
-    let tie = TiePoints {
-        matches,
-        b_from_a: Some(model),
-        inliers,
-        rms_px,
-        iterations: 0,
-        first: vec![],
-        alternatives: None,
-        unlike: None,
-    };
+    let tie = TiePoints { b_from_a: Some(model), inliers, rms_px, ..TiePoints::without_model(matches) };
     Ok(Some((features, tie)))
 }

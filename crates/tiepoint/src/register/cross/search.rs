@@ -46,6 +46,16 @@ impl Hypothesis {
         length(self.turn)
     }
 
+    pub(super) fn homography(&self) -> Result<Homography> {
+        let ([c, s], [x, y]) = (self.turn, self.shift);
+        Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])
+    }
+
+    /// `first`, then this one.
+    pub(super) fn after(&self, first: &Self) -> Self {
+        Self { turn: times(self.turn, first.turn), shift: self.apply(first.shift), cells: self.cells }
+    }
+
     /// Whether it takes this place in A about as a map does: to within [`SAME_PLACE`], at about the same turn and scale.
     pub(super) fn is_like(&self, map: &Homography, at: [f64; 2]) -> bool {
         let beside = map.apply(at).zip(map.apply([at[0] + 1.0, at[1]]));

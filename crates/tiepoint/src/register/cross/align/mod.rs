@@ -116,8 +116,7 @@ impl Frame {
         finder: &StructureFinder<'_>,
     ) -> Result<Self> {
         let _stage = finder.processor.cpu.stage("frame");
-        let ([c, s], [x, y]) = (hypothesis.turn, hypothesis.shift);
-        let b_from_a = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])?;
+        let b_from_a = hypothesis.homography()?;
         let inverse = b_from_a.inverse().unwrap_or_default();
         let scale = hypothesis.scale();
         let one = Homography::default();
