@@ -9,6 +9,9 @@
 //! So the parameters are those of the next more general kind, where the inliers determine such a map. The derivatives
 //! are taken at the identity, because coordinates of A can be chosen that differ from those of B by a map of the same
 //! kind.
+//!
+//! The noise of the inliers moves the map, too, where there are few of them or they lie close together: each is an
+//! observation of its own, and the parameters are those of the map.
 
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
@@ -46,6 +49,11 @@ pub(super) fn middle(part: usize) -> [f64; 2] {
 /// places do not determine it.
 pub(super) fn amplification(kind: ModelKind, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     parameters(kind)?.into_iter().find_map(|parameters| amplified(parameters, places, shown))
+}
+
+/// The same for the noise of the inliers at these places, each of which is an observation of its own, and the map itself.
+pub(super) fn amplification_of_noise(kind: ModelKind, inliers: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
+    amplified(parameters(kind)?[1], inliers, shown)
 }
 
 fn amplified(n: usize, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! Keypoints, in the host's memory and as words in a device's.
 
-use crate::image::ImageView;
+use crate::image::{ImageView, Size};
 use std::cmp::Ordering;
 use tiepoint_gpu::KernelSource;
 
@@ -27,6 +27,13 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
+    /// The number of the place of a picture, of this many along each axis, in which it lies, row by row.
+    pub(crate) fn place(&self, size: Size, across: usize) -> usize {
+        let part =
+            |at: f32, length: usize| ((across as f32 * at / length.max(1) as f32) as usize).min(across - 1);
+        across * part(self.y, size.height) + part(self.x, size.width)
+    }
+
     /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). If
     /// the [largest](super::select::Keep) are kept, scale descending comes before all of these; for whole levels,
     /// octave and layer descending.

@@ -10,7 +10,7 @@ mod tie;
 mod views;
 
 pub(crate) use cross::{CORNERS_WITHIN, Structure, corner_matches};
-pub(crate) use tie::LIKE;
+pub(crate) use tie::{AMBIGUOUS, LIKE, rival};
 pub use tie::{Alternatives, Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
 pub use views::{
     Modality, TiePicture, TiedPictures, Views, features_to_tie, tie_pictures, tie_pictures_on_device,

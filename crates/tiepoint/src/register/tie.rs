@@ -6,6 +6,7 @@ use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
+use crate::image::{ImageView, Size};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::numeric::length;
 use crate::options::{AboveTo, options};
@@ -75,6 +76,8 @@ pub struct TiePoints {
     /// Where the pictures lie on each other unmoved by their features, but their structure agrees there only in part:
     /// the mean over its cells of the share of the displacements at which it agrees less, ½ by chance.
     pub unlike: Option<f64>,
+    /// Which of the nine parts of A and of B, row by row, a mask hides but for less than a quarter.
+    pub hidden: [[bool; 9]; 2],
 }
 
 /// What speaks for other maps than the one by which pictures were tied by their structure.
@@ -91,6 +94,14 @@ pub struct Alternatives {
     pub repeats_px: f64,
 }
 
+/// A map is ambiguous if this share of the places that agree on it ([`Alternatives::places`]) agree on another.
+pub(crate) const AMBIGUOUS: f64 = 0.6;
+
+/// The places that agree on another map, as a share of those that agree on this one.
+pub(crate) fn rival([this, another]: [usize; 2]) -> f64 {
+    another as f64 / this.max(1) as f64
+}
+
 /// The structure of two pictures that lie on each other unmoved agrees by a mean of at least this (`cross::judge`). It was
 /// 0.92 or more where they showed one scene, 0.58 to 0.64 under the captions and scales of two thermal pictures, and
 /// between 0.66 and this under a frame on a third of two scenes.
@@ -100,7 +111,49 @@ pub(crate) const LIKE: f64 = 0.8;
 const STILL: f64 = 4.0;
 const UNMOVING: f64 = 0.75;
 
+/// The number of places along each axis of a picture, and how many features a place must have to count.
+const PLACES_ACROSS: usize = 16;
+const FEATURES: usize = 4;
+
 impl TiePoints {
+    /// The number of places in which at least one feature agrees, and of those that have features, in the part that both
+    /// pictures show by their map: those of the picture where their ratio is less. `None` without a map, or where no place
+    /// has features.
+    pub(crate) fn places_agreeing(
+        &self,
+        keypoints: [&[Keypoint]; 2],
+        sizes: [Size; 2],
+    ) -> Option<[usize; 2]> {
+        let map = self.b_from_a?.homography()?;
+        let maps = [map, map.inverse()?];
+        let counts = |side: usize| {
+            let mut places = [(0, false); PLACES_ACROSS * PLACES_ACROSS];
+            let Size { width, height } = sizes[1 - side];
+            let is_shown = |k: &&Keypoint| {
+                maps[side].apply([k.x, k.y].map(f64::from)).is_some_and(|[x, y]| {
+                    (-0.5..width as f64).contains(&x) && (-0.5..height as f64).contains(&y)
+                })
+            };
+            let place = |k: &Keypoint| k.place(sizes[side], PLACES_ACROSS);
+            keypoints[side].iter().filter(is_shown).for_each(|k| places[place(k)].0 += 1);
+            for &i in &self.inliers {
+                let m = &self.matches[i];
+                places[place(&keypoints[side][[m.a, m.b][side] as usize])].1 = true;
+            }
+            let with_features = || places.iter().filter(|(features, _)| *features >= FEATURES);
+            [with_features().filter(|(_, agrees)| *agrees).count(), with_features().count()]
+        };
+        let both = [counts(0), counts(1)].into_iter();
+        both.min_by_key(|[agree, all]| 1000 * agree / all.max(&1)).filter(|[_, all]| *all > 0)
+    }
+
+    /// Whether its features leave no doubt that one picture lies on the other as the map says: where there are features they
+    /// agree, and that is in half of the picture or more.
+    pub(crate) fn is_certain(&self, keypoints: [&[Keypoint]; 2], sizes: [Size; 2]) -> bool {
+        let places = self.places_agreeing(keypoints, sizes);
+        places.is_some_and(|[agree, all]| 10 * agree >= 9 * all && 2 * agree >= PLACES_ACROSS * PLACES_ACROSS)
+    }
+
     /// Whether a map between pictures with these keypoints moves nothing.
     pub(crate) fn moves_nothing(&self, [a, b]: [&[Keypoint]; 2]) -> bool {
         let stays = |&&i: &&usize| {
@@ -123,8 +176,24 @@ impl TiePoints {
             first: vec![],
             alternatives: None,
             unlike: None,
+            hidden: Default::default(),
         }
     }
+}
+
+/// Which of the nine parts of a picture, row by row, a mask hides but for less than a quarter.
+pub(super) fn hidden(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
+    let mut counts = [(0_usize, 0_usize); 9];
+    let Some(mask) = mask else { return [false; 9] };
+    let Size { width, height } = mask.size();
+    for y in 0..height {
+        for (x, shown) in mask.row(y).iter().enumerate() {
+            let (all, seen) = &mut counts[3 * (3 * y / height) + 3 * x / width];
+            *all += 1;
+            *seen += usize::from(*shown != 0);
+        }
+    }
+    counts.map(|(all, seen)| 4 * seen < all)
 }
 
 /// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of
@@ -314,16 +383,8 @@ impl Tied {
     /// The result, with the matches of the first search.
     fn with_first(self, first: Vec<Match>) -> TiePoints {
         let Estimate { b_from_a, inliers, rms_px, iterations } = self.found;
-        TiePoints {
-            matches: self.matches,
-            b_from_a: Some(b_from_a),
-            inliers,
-            rms_px,
-            iterations,
-            first,
-            alternatives: None,
-            unlike: None,
-        }
+        let b_from_a = Some(b_from_a);
+        TiePoints { b_from_a, inliers, rms_px, iterations, first, ..TiePoints::without_model(self.matches) }
     }
 }
 
@@ -414,7 +475,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::feature::Descriptors;
-    use crate::image::Size;
+    use crate::image::{ImageView, Size};
 
     /// Features on a grid that is shifted by (3, 2) px from A to B; no two pairs share a descriptor.
     fn shifted() -> [Features; 2] {

@@ -11,7 +11,9 @@
 //! is as for the pictures themselves.
 
 use super::cross;
-use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
+use super::tie::{
+    LIKE, TieOptions, TiePoints, hidden, no_model, tie_found, tie_points_by, tie_points_on_device,
+};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
@@ -112,6 +114,18 @@ pub fn tie_pictures(
     pictures: [TiePicture<'_>; 2],
     finder: &Finder,
     options: &TieOptions,
+    search: (Views, Modality),
+    processor: &Processor,
+) -> Result<TiedPictures> {
+    let mut tied = tied(pictures, finder, options, search, processor)?;
+    tied.tie.hidden = pictures.map(|picture| hidden(picture.mask));
+    Ok(tied)
+}
+
+fn tied(
+    pictures: [TiePicture<'_>; 2],
+    finder: &Finder,
+    options: &TieOptions,
     (views, modality): (Views, Modality),
     processor: &Processor,
 ) -> Result<TiedPictures> {
@@ -149,7 +163,9 @@ pub fn tie_pictures(
                 Ok(tied) if modality == Modality::Auto => {
                     let own = [&a.found.features, &b.found.features];
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
-                    return match tied.tie.moves_nothing([&one.keypoints, &other.keypoints]) {
+                    let keypoints = [one.keypoints.as_slice(), &other.keypoints];
+                    let is_open = tied.tie.moves_nothing(keypoints) && !tied.tie.is_certain(keypoints, sizes);
+                    return match is_open {
                         true => confirmed(tied, with_masks, by_structure, processor),
                         false => Ok(tied),
                     };

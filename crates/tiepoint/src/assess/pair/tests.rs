@@ -106,6 +106,17 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
         doubtful.reasons.iter().any(|r| r.measure == "unmoved" && r.verdict != Verdict::Good),
         "{doubtful}"
     );
+    // A caption at another place of another picture.
+    let moved = picture(|[x, y]| match (100.0..140.0).contains(&y) {
+        true => [x - 30.0, y - 100.0],
+        false => [x + 3000.0, y],
+    });
+    let doubtful = assessed(&captioned(0.0), &moved, ModelKind::Homography, &NOT_GOOD);
+    assert!(
+        doubtful.reasons.iter().any(|r| r.measure == "shifted" && r.verdict != Verdict::Good),
+        "{doubtful}"
+    );
+    assessed(&picture(|p| p), &picture(|[x, y]| [x - 60.0, y - 45.0]), ModelKind::Homography, &GOOD);
     let AnyImage::U8(same) = &darker else { panic!("bytes") };
     let cut = Image::from_fn(Size::new(480, 330), |x, y| same.row(y)[x]).into();
     assessed(&framed(0.0), &cut, ModelKind::Homography, &GOOD);
@@ -189,9 +200,9 @@ fn relief_is_seen_in_given_matches() {
     }
 }
 
-/// First matches of what repeats itself agree on a map, and some on the same map displaced.
+/// First matches agree on a map, and some on another: the same displaced, where a thing repeats itself, or one that also turns.
 #[test]
-fn matches_on_the_same_map_displaced_are_doubtful() {
+fn matches_on_another_map_are_doubtful() {
     let mut random = Random::new(5);
     let size = Size::new(400, 300);
     let places: Vec<[f64; 2]> =
@@ -199,11 +210,17 @@ fn matches_on_the_same_map_displaced_are_doubtful() {
     let keypoint =
         |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
     let a: Vec<Keypoint> = places.iter().map(|at| keypoint(*at)).collect();
-    for (displaced, scattered, expected) in [(0, 15, Verdict::Good), (15, 0, Verdict::Doubtful)] {
+    for (displaced, turned, scattered, expected) in
+        [(0, false, 15, Verdict::Good), (15, false, 0, Verdict::Doubtful), (15, true, 0, Verdict::Doubtful)]
+    {
         let right = 60 - displaced - scattered;
         let b: Vec<Keypoint> = (0..60)
             .map(|i| match i {
                 _ if i < right => keypoint(places[i]),
+                _ if i < right + displaced && turned => {
+                    let [x, y] = places[i];
+                    Keypoint { angle: 90.0, ..keypoint([350.0 - y, x - 30.0]) }
+                }
                 _ if i < right + displaced => keypoint([places[i][0] + 64.0, places[i][1] - 30.0]),
                 _ => keypoint([random.range(0.0, 400.0), random.range(0.0, 300.0)]),
             })
@@ -219,6 +236,35 @@ fn matches_on_the_same_map_displaced_are_doubtful() {
         let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
         assert!(evidence.rival.unwrap().abs_diff(displaced) <= 2, "{:?}", evidence.rival);
         assert_eq!(evidence.assess().verdict, expected, "{}", evidence.assess());
+    }
+}
+
+/// Inliers are only asked for where neither picture is masked.
+#[test]
+fn masked_parts_do_not_count() {
+    let size = Size::new(300, 300);
+    let keypoints: Vec<Keypoint> = (0..90)
+        .map(|i| Keypoint { x: (i % 10 * 10) as f32, y: (i / 10 * 30) as f32, ..Keypoint::default() })
+        .collect();
+    let matches = (0..90).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+    let b_from_a = Some(Model::Homography(Homography::default()));
+    let whole = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
+    let right_is_masked = [false, true, true, false, true, true, false, true, true];
+    let both = [[right_is_masked, [false; 9]], [[false; 9], right_is_masked]];
+    let spread = |tie: &TiePoints| {
+        let evidence = PairEvidence::of([&keypoints, &keypoints], [size; 2], tie, &TieOptions::default());
+        evidence
+            .unwrap()
+            .assess()
+            .reasons
+            .into_iter()
+            .find(|reason| reason.measure == "spread")
+            .unwrap()
+            .value
+    };
+    assert_eq!(spread(&whole), 3.0 / 9.0, "in the left third");
+    for hidden in both {
+        assert_eq!(spread(&TiePoints { hidden, ..whole.clone() }), 1.0, "{hidden:?}");
     }
 }
 
