@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
-    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, matching_accuracy,
-    non_occluded, position_error, repeatability, scale_of_truth,
+    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, mark_of_none,
+    matching_accuracy, non_occluded, position_error, repeatability, scale_of_truth,
 };
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
@@ -105,6 +105,13 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
                 .to_owned(),
             _ => format!("nearly all is off: is the truth stored as a multiple (--scale {scale})?"),
         });
+    }
+    if let Some((value, share)) = mark_of_none(found.view(), truth.view()) {
+        context.note(&format!(
+            "{:.1} % of FOUND is {value}, which counts as a disparity, while the truth is above 0 everywhere: if it means \
+             that there is none, store NaN there",
+            100.0 * share
+        ));
     }
     let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
     let described = json!({

@@ -311,7 +311,15 @@ fn warnings_from_tie_points_name_what_is_wrong() {
     let ranges: Vec<_> = json.lines().map(range).collect();
     assert!(ranges[1] == found && ranges[0][0] < -28.0, "{json}");
     assert_eq!(folder.read("out/l.pfm"), folder.read("d.pfm"), "not as when computed alone");
-    folder.refuses("stereo nl.png nr.png -o d.png", 2, &["d.png", ".pfm"]);
+    // A PNG holds no disparity below 0: such a pair fails alone, and a range that only its margin takes there begins at 0.
+    folder.refuses("stereo nl.png nr.png l.png r.png -o out/{}.png", 1, &["nl.png", ".pfm", "1 of 2"]);
+    folder.read("out/l.png");
+    folder.stereo("far", &scene([1.0, 21.0]).with_size(size).with_surfaces(12).with_seed(3));
+    assert!(range(&folder.works("stereo farl.png farr.png -o d.pfm --json"))[0] < 0.0, "the margin");
+    assert_eq!(range(&folder.works("stereo farl.png farr.png -o d.png --json"))[0], 0.0, "without it");
+    // The range of a pair that is halved further than tie points are found is that of the pair.
+    let halved = folder.works("stereo l.png r.png --halve 3 --json");
+    assert!(!halved.contains("too few to tell"), "{halved}");
 
     let height = size.height;
     let lower = Image::from_fn(size, |x, y| pair.right.row((y + 4).min(height - 1))[x]);
@@ -342,7 +350,10 @@ fn two_photographs_become_depth_in_one_step() {
     let folder = Folder::new("stereo-rectify");
     folder.views();
     let all = "-o d.pfm --depth z.tif --cloud c.ply --baseline 0.1 --focal 400 --json";
+    let guessed = folder.works("stereo l.png r.png --rectify --halve 0 --json");
+    assert!(value(&guessed, "warnings").contains("--focal PX"), "{guessed}");
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all}"));
+    assert!(json.contains("parallax"), "the verdict on its tie points is joined: {json}");
     assert_eq!(value(&json, "focal_source"), "\"option\"", "{json}");
     assert!(number(&json, "valid") > 0.5 && number(&json, "baseline") == 0.1, "{json}");
     // The rows of a pair that was rectified here agree, so that no reason advises to rectify it.

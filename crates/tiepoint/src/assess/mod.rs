@@ -142,6 +142,13 @@ impl Assessment {
         Self::of(of_model.map_or_else(Vec::new, |found| found.reasons).into_iter().chain([rows]).collect())
     }
 
+    /// With the reasons of another assessment after its own.
+    pub fn with(self, other: Option<&Self>) -> Self {
+        Self::of(
+            self.reasons.into_iter().chain(other.into_iter().flat_map(|of| of.reasons.clone())).collect(),
+        )
+    }
+
     /// From reasons in the order of their importance. A good reason needs no next step.
     fn of(mut reasons: Vec<Reason>) -> Self {
         reasons

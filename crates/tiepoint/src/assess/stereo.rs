@@ -308,6 +308,7 @@ mod tests {
             rows_px: Some(0.2),
             tolerance_px: 1.0,
             disparities: Some([0.0, 70.0]),
+            least: Some(2.0),
         };
         let far = StereoEvidence { min_disparity: 56, ..missing.clone() };
         assert_eq!(far.range_advice(), "try `--min-disparity 56 --disparities 64`");

@@ -115,6 +115,18 @@ pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> O
     [-1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
 }
 
+/// A number of 0 or below that seems to mean "none" in `found`, and its share of the pixels: the least, if a hundredth of
+/// the pixels have it while all of the truth is above 0; `None` otherwise.
+pub fn mark_of_none(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<(f32, f64)> {
+    let least = known(found).reduce(f32::min).filter(|least| *least <= 0.0)?;
+    let share = known(found).filter(|d| *d == least).count() as f64 / found.size().area() as f64;
+    (share >= 0.01 && known(truth).all(|d| d > 0.0)).then_some((least, share))
+}
+
+fn known(map: ImageView<'_, f32>) -> impl Iterator<Item = f32> {
+    (0..map.size().height).flat_map(move |y| map.row(y)).copied().filter(|d| d.is_finite())
+}
+
 fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<()> {
     if channels != 1 {
         return Err(Error::Image(format!("the {what} has {channels} channels, expected one")));
@@ -228,6 +240,24 @@ mod tests {
             assert_eq!(scale_of_truth(found.view(), row(&truth).view()), scale, "{truth:?}");
             assert_eq!(scale_of_truth(row(&truth).view(), found.view()) == Some(-1.0), scale == Some(-1.0));
         }
+    }
+
+    #[test]
+    fn a_number_that_stands_for_none_is_recognised() {
+        let truth = row(&[5.0, 6.0, NONE, 7.0]);
+        for (found, mark) in [
+            ([5.0, -1.0, -1.0, 7.0], Some((-1.0, 0.5))),
+            ([5.0, 0.0, NONE, 7.0], Some((0.0, 0.25))),
+            ([5.0, NONE, NONE, 7.0], None),
+        ] {
+            assert_eq!(mark_of_none(row(&found).view(), truth.view()), mark, "{found:?}");
+        }
+        let crossing = row(&[5.0, -6.0, NONE, 7.0]);
+        assert_eq!(
+            mark_of_none(row(&[5.0, -1.0, -1.0, 7.0]).view(), crossing.view()),
+            None,
+            "the truth is signed"
+        );
     }
 
     #[test]

@@ -13,6 +13,6 @@ pub use accuracy::{
     AngleError, PositionError, THRESHOLDS, angle_error, corner_error, matching_accuracy, position_error,
 };
 pub use disparity::{
-    DisparityScore, DisparityScoring, disparity_score, filled, non_occluded, scale_of_truth,
+    DisparityScore, DisparityScoring, disparity_score, filled, mark_of_none, non_occluded, scale_of_truth,
 };
 pub use repeatability::{Repeatability, RepeatabilityOptions, repeatability};

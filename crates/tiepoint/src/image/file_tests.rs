@@ -528,6 +528,10 @@ fn text_formats_are_scaled_to_white() {
         Some(Image::from_vec(vec![0.5_f32, 0.0], Size::new(1, 2), 1).unwrap().into()),
         "big-endian PFM, from the bottom up"
     );
+    let pixels = |header: &str| read(&format!("{header}\u{0}\u{0}\u{0}\u{0}?\u{0}\u{0}\u{0}")).ok();
+    for header in ["Pf 1 2 1 \n", "Pf\r\n1 2\r\n1\r\n", "Pf 1 2 1 \r\n"] {
+        assert_eq!(pixels(header), pixels("Pf 1 2 1\n"), "{header:?}: blanks at the end of the header");
+    }
 }
 
 /// A PNG that says it has `width` by `height` pixels and holds 100 zeros, deflated.

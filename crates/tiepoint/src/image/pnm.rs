@@ -30,11 +30,11 @@ impl<'a, S: Source> Header<'a, S> {
         Ok(byte)
     }
 
-    /// If the header ends with CR LF, skips the LF. An LF behind the CR may also be the first of the `bytes` of pixels:
-    /// then the file has no byte more than these.
+    /// If the header's last line ends with CR LF, or with blanks before its end, skips the rest of that. What looks so may
+    /// also be the first of the `bytes` of pixels: then the file has no byte more than these.
     pub(super) fn end(&mut self, bytes: u64, file_len: u64) -> Result<(), Fault> {
-        if self.last == Some(b'\r')
-            && self.source.fill_buf()?.first() == Some(&b'\n')
+        while self.last != Some(b'\n')
+            && self.source.fill_buf()?.first().is_some_and(|next| b" \t\r\n".contains(next))
             && self.source.stream_position()?.saturating_add(bytes) < file_len
         {
             self.byte()?;

@@ -12,7 +12,7 @@ use crate::device::{Cpu, Processor};
 use crate::feature::Detector;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::estimate::estimate;
-use crate::geometry::rectify::disparities_of;
+use crate::geometry::rectify::{confirmed_range, widened};
 use crate::geometry::{Correspondence, ModelKind, RobustOptions};
 use crate::image::{Image, Range, prepare};
 use crate::matching::{MatchOptions, match_features};
@@ -53,6 +53,8 @@ pub struct Survey {
     /// The least and the greatest disparity of the tie points that their neighbours confirm, with a margin; none if
     /// rows differ, or there are too few.
     pub disparities: Option<[f64; 2]>,
+    /// The least of them, without the margin.
+    pub least: Option<f64>,
 }
 
 impl Survey {
@@ -142,10 +144,12 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
         rows_px,
         tolerance_px: 0.75 + 0.25 * factor,
         disparities: None,
+        least: None,
     };
     if rows_px.is_some() && !found.rows_differ() {
         let places: Vec<_> = ties.iter().map(|p| (p.a, p.b)).collect();
-        found.disparities = disparities_of(&places);
+        let range = confirmed_range(&places);
+        (found.disparities, found.least) = (range.map(widened), range.map(|[least, _]| least));
     }
     Ok(found)
 }
@@ -200,6 +204,7 @@ mod tests {
                 rows_px: Some(0.1),
                 tolerance_px: 0.5,
                 disparities: Some(disparities),
+                least: None,
             };
             survey.search(None).unwrap()
         };

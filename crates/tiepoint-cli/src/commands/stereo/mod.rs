@@ -70,6 +70,14 @@ impl Work<'_> {
         self.arguments.search.has("min_disparity").then_some(self.options.min_disparity)
     }
 
+    /// Whether disparities are written as 16-bit PNG, which holds none below 0.
+    fn writes_png(&self) -> bool {
+        let files = [&self.arguments.output, &self.arguments.output_right].into_iter().flatten();
+        files
+            .into_iter()
+            .any(|path| DisparityFormat::of(path).is_ok_and(|format| format == DisparityFormat::Png))
+    }
+
     /// Whether anything shows the verdict and the warnings, which take tie points.
     fn is_judged(&self) -> bool {
         self.arguments.report.wanted() || !self.context.is_silent()
@@ -215,7 +223,8 @@ impl PairJob<'_> {
             ready.halved(arguments.halvings(), cpu)
         });
         let ready = ready.map_err(named)?;
-        self.check_range(&ready.options, arguments.offsets)?;
+        // A range by tie points is this pair's: another may fit the format.
+        self.check_range(&ready.options, arguments.offsets).map_err(|e| Failure::work(e.to_string()))?;
         Ok((ready, clock.spent(cpu)))
     }
 
@@ -241,7 +250,7 @@ impl PairJob<'_> {
         // written.
         let (points, lost) = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         warnings.extend(lost);
-        let assessment = evidence.assess();
+        let assessment = evidence.assess().with(computed.ready.assessment());
         let options = &computed.ready.options;
         let pair = json!({
             "left": self.pair.left.display().to_string(),

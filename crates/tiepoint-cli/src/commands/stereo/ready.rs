@@ -9,6 +9,7 @@ use crate::failure::Outcome;
 use crate::input;
 use crate::prefetch::Weight;
 use serde_json::{Value, json};
+use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::by_pixel;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -37,6 +38,8 @@ struct Rectified {
     exchanged: bool,
     /// The mean difference of the rows of tie points.
     rows_px: f64,
+    /// The verdict on the tie points and their epipolar geometry.
+    assessment: Option<Assessment>,
 }
 
 /// A pair that is ready to be searched.
@@ -78,7 +81,13 @@ impl Ready {
         if work.measured {
             let found = survey(&ready.sides, cpu)?;
             ready.survey = Some(found);
-            if let Some(search) = found.search(work.least()) {
+            let mut search = found.search(work.least());
+            // The margin below tie points is all that a PNG could not hold.
+            let is_below_0 = search.is_some_and(|(first, _)| first < 0) && work.least().is_none();
+            if is_below_0 && work.writes_png() && found.least.is_some_and(|least| least >= 0.0) {
+                search = found.search(Some(0));
+            }
+            if let Some(search) = search {
                 (ready.options.min_disparity, ready.options.disparities) = search;
             }
         }
@@ -113,8 +122,11 @@ impl Ready {
         let options = TieOptions::default()
             .with_model(Some(ModelKind::Fundamental))
             .with_robust(RobustOptions::default().with_threshold_px(1.0));
-        let options = RegisterOptions::default().with_tie(options).with_modality(Modality::Same);
-        let ([a, b], tie) = tie_images(inputs, &options, processor)?;
+        let register = RegisterOptions::default().with_tie(options).with_modality(Modality::Same);
+        let ([a, b], tie) = tie_images(inputs, &register, processor)?;
+        let keypoints = [a.keypoints.as_slice(), &b.keypoints];
+        let assessment =
+            PairEvidence::of(keypoints, [a.image, b.image], &tie, &options).map(|of| of.assess());
         let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
         let pairs: Vec<_> = pairs.collect();
         let given = work.arguments.cameras;
@@ -159,6 +171,7 @@ impl Ready {
                 source,
                 exchanged: pair.exchanged,
                 rows_px: pair.agreement.mean_vertical_px,
+                assessment,
             }),
             halvings,
             follows_size: work.measured,
@@ -219,18 +232,29 @@ impl Ready {
         self.rectified.as_ref().map(|rectified| rectified.rows_px)
     }
 
+    /// The verdict on the tie points by which the pair was rectified here.
+    pub(super) fn assessment(&self) -> Option<&Assessment> {
+        self.rectified.as_ref()?.assessment.as_ref()
+    }
+
+    /// Why its geometry may be wrong, if the pair was rectified here.
+    pub(super) fn doubt(&self) -> Option<String> {
+        self.rectified.as_ref().and_then(|of| focal_lines(&of.rectification, of.source)[1].take())
+    }
+
     /// Lines about how the pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
         let Some(Rectified { rectification, source, exchanged, .. }) = &self.rectified else {
             return Vec::new();
         };
+        let [focal, _] = focal_lines(rectification, *source);
         let exchanged =
             exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
         let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
             let (part, focal) = (1_u32 << self.halvings, pair.focal);
             format!("worked on at 1/{part} of the size: in its pixels, as disparities are, the focal length is {focal:.0} px")
         });
-        focal_lines(rectification, *source).into_iter().flatten().chain(exchanged).chain(halved).collect()
+        focal.into_iter().chain(exchanged).chain(halved).collect()
     }
 
     pub(super) fn describe(&self) -> Value {

@@ -19,7 +19,7 @@ pub(super) const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it sc
 pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
-    let mut warnings = Vec::new();
+    let mut warnings = Vec::from_iter(ready.doubt());
     let mask = ready.sides[0].mask.as_ref();
     let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
@@ -46,7 +46,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
             "the rows of the two pictures do not agree: tie points differ by {px:.1} px. With --rectify, or by \
              `tiepoint rectify`, they do"
         ));
-    } else if let Some(survey) = survey.filter(|survey| measured && survey.disparities.is_none()) {
+    } else if let Some(survey) = ready.survey.filter(|survey| measured && survey.disparities.is_none()) {
         warnings.push(format!(
             "{} tie points are too few to tell the range: {count} disparities from {least} on are searched; \
              --disparities and --min-disparity say which",

@@ -323,7 +323,21 @@ pub(super) fn from_projections(
     sound(focal, [p1[0][2], p1[1][2]], p2[0][2] - p1[0][2], (p1[0][3] - p2[0][3]) / focal)
 }
 
+/// OpenCV's Q, or a multiple of it, which maps to the same points.
 fn from_q(q: &[[f64; 4]; 4]) -> std::result::Result<RectifiedCalibration, String> {
+    let q = q.map(|row| row.map(|v| v / q[0][0]));
+    let plain = [
+        [1.0, 0.0, 0.0, q[0][3]],
+        [0.0, 1.0, 0.0, q[1][3]],
+        [0.0, 0.0, 0.0, q[2][3]],
+        [0.0, 0.0, q[3][2], q[3][3]],
+    ];
+    let differ = |(a, b): (&f64, &f64)| (a - b).abs() > 1e-6;
+    if q.as_flattened().iter().zip(plain.as_flattened()).any(differ) {
+        return Err("Q is not that of a rectified pair, [1 0 0 −cx; 0 1 0 −cy; 0 0 0 f; 0 0 1/b (cx₂ − cx)/b] or a multiple \
+                    of it: a mirrored axis or another size of pixels belongs in the program that uses the points"
+            .into());
+    }
     let baseline = 1.0 / q[3][2];
     sound(q[2][3], [-q[0][3], -q[1][3]], q[3][3] * baseline, baseline)
 }
@@ -360,7 +374,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     let number = |name: &str| document.find(name).map(|e| document.number(e)).transpose();
     let size = size(from_ref(document))?;
     let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
-        (Some(low), Some(high), _) => Some([low, high]),
+        (Some(low), Some(high), n) if low < high || n.is_none() => Some([low, high]),
         (_, _, Some(n)) => Some([0.0, n - 1.0]),
         _ => None,
     };

@@ -590,6 +590,13 @@ fn q_and_projections_agree() {
     let pair = RectifiedCalibration::parse(q, "q.yml").unwrap();
     assert_eq!((pair.focal, pair.principal, pair.baseline, pair.doffs), (535.0, [336.5, 244.5], 4.0, 8.0));
     assert_eq!(pair.q()[3], [0.0, 0.0, 0.25, 2.0], "and back");
+    let twice = q.replace("1., 0., 0., -336.5, 0., 1., 0., ", "2., 0., 0., -673., 0., 2., 0., ");
+    let twice = twice
+        .replace("-244.5, 0., 0., 0., 535., 0., 0., 0.25, 2.", "-489., 0., 0., 0., 1070., 0., 0., 0.5, 4.");
+    assert_eq!(RectifiedCalibration::parse(&twice, "q.yml").unwrap(), pair, "the same map");
+    for (plain, other) in [("0., 1., 0., ", "0., -1., 0., "), ("1., 0., 0., -336.5", "2., 0., 0., -336.5")] {
+        assert!(rectified_refusal(&q.replace(plain, other)).contains("Q is not"), "{other}");
+    }
     let p = "%YAML:1.0\nP1: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 535., 0., 336.5, 0., 0., 535., \
              244.5, 0., 0., 0., 1., 0. ]\nP2: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 535., 0., \
              344.5, -2140., 0., 535., 244.5, 0., 0., 0., 1., 0. ]\n";

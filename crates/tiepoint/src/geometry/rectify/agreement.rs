@@ -103,7 +103,7 @@ fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {
 }
 
 /// The range of the disparities that neighbours confirm, if there are any.
-fn confirmed_range(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
+pub(crate) fn confirmed_range(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
     let ties = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
     Some(confirmed(ties)).filter(|confirmed| !confirmed.is_empty()).map(ends)
 }
@@ -115,15 +115,10 @@ fn ends(mut disparities: Vec<f64>) -> [f64; 2] {
     [disparities[out], disparities[disparities.len() - 1 - out]]
 }
 
-fn widened([low, high]: [f64; 2]) -> [f64; 2] {
+/// The disparities that a dense search should cover where tie points have this range.
+pub(crate) fn widened([low, high]: [f64; 2]) -> [f64; 2] {
     let margin = (0.1 * (high - low)).max(2.0);
     [(low - margin).floor(), (high + margin).ceil()]
-}
-
-/// The disparities that a dense search of a rectified pair should cover, as [`Agreement::disparities`], by tie points at
-/// these places; `None` where neighbours confirm none.
-pub(crate) fn disparities_of(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
-    confirmed_range(places).map(widened)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ mod self_calibrate;
 mod valid;
 
 pub use agreement::Agreement;
-pub(crate) use agreement::disparities_of;
+pub(crate) use agreement::{confirmed_range, widened};
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
