@@ -81,7 +81,7 @@ impl GpuMatcher {
         }
         if pairs.iter().any(|[a, b]| a.by_sign != b.by_sign || a.by_sign && !options.same_sign) {
             return Err(Error::Mismatch(
-                "only one side is packed by sign, or both are without `same_sign`".into(),
+                "features were packed by sign, but the other side or these options do not go by sign".into(),
             ));
         }
         let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
