@@ -207,7 +207,7 @@ impl Features {
     /// angle : array_like, (N,), optional
     ///     Directions in radians from +x towards +y; 0 if not given.
     /// response, sign, octave, layer : array_like, (N,), optional
-    ///     As a detector gives them; 0, 1, 0 and 0 if not given.
+    ///     As a detector gives them; 0 if not given. Features of sign 0 are compared with those of either sign.
     /// descriptors : array_like, (N, D), optional
     ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors). Descriptors on a CUDA device stay there, and
     ///     are not copied; they must not be changed as long as these features exist.
@@ -241,7 +241,7 @@ impl Features {
         let scale = filled(column(scale, "scale")?, "scale", n, 1.0_f32)?;
         let angle = filled(column(angle, "angle")?, "angle", n, 0.0_f32)?;
         let response = filled(column(response, "response")?, "response", n, 0.0_f32)?;
-        let sign = filled(column(sign, "sign")?, "sign", n, 1_i8)?;
+        let sign = filled(column(sign, "sign")?, "sign", n, 0_i8)?;
         let octave = filled(column(octave, "octave")?, "octave", n, 0_i8)?;
         let layer = filled(column(layer, "layer")?, "layer", n, 0_u8)?;
         let keypoint = |i: usize| Keypoint {
@@ -307,7 +307,7 @@ impl Features {
         self.column(py, &self.columns.response, |there| &there.response, |k| k.response)
     }
 
-    /// 1 for bright on dark, −1 for dark on bright, (N,) int8.
+    /// 1 for bright on dark, −1 for dark on bright, 0 if it is not known, (N,) int8.
     #[getter]
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.column(py, &self.columns.sign, |there| &there.sign, |k| k.sign)

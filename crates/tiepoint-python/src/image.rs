@@ -103,14 +103,17 @@ pub(crate) fn volume_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize
 pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
     match *shape {
         [height, width] => Ok((Size::new(width, height), 1)),
-        [height, width, channels @ 1..=4] => Ok((Size::new(width, height), channels)),
-        [1 | 3, height, width] => Err(wrong_image(&format!(
+        // No picture has more channels than rows, and one whose channels come first has.
+        [height, width, channels] if channels > 0 && (channels <= 4 || channels <= height) => {
+            Ok((Size::new(width, height), channels))
+        }
+        [_, height, width] if width > 0 => Err(wrong_image(&format!(
             "{what} has the shape {:?}: channels come last here, so {height} x {width} pixels are wanted as \
              ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them",
             shape, shape[0]
         ))),
         _ => Err(wrong_image(&format!(
-            "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels){}",
+            "{what} has the shape {shape:?}: expected (height, width) or (height, width, channels){}",
             if shape.len() == 4 { "; a batch goes to detect_many, pair by pair to compute_many" } else { "" }
         ))),
     }

@@ -3,7 +3,7 @@
 use crate::errors::{raised, wrong_option};
 use pyo3::conversion::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyDict;
 use std::path::PathBuf;
 use tiepoint::Error;
 use tiepoint::collection::CollectionOptions;
@@ -38,8 +38,9 @@ fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     if given.is_none() {
         return Ok(Value::None);
     }
-    if let Ok(truth) = given.cast::<PyBool>() {
-        return Ok(Value::Bool(truth.is_true()));
+    // NumPy's truth values, too.
+    if let Ok(truth) = given.extract::<bool>() {
+        return Ok(Value::Bool(truth));
     }
     if let Ok(whole) = given.extract::<i128>() {
         return Ok(Value::Integer(whole));

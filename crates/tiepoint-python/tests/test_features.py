@@ -139,7 +139,9 @@ def test_features_of_other_programs(features):
     made = tp.Features.from_arrays(**{name: getattr(found, name) for name in [*COLUMNS, "descriptors", "image_size"]})
     assert made == found
     plain = tp.Features.from_arrays(xy=[[1, 2], [3, 4]])
-    assert plain.descriptors.shape == (2, 0) and np.array_equal(plain.scale, [1, 1]) and plain.sign.tolist() == [1, 1]
+    assert plain.descriptors.shape == (2, 0) and np.array_equal(plain.scale, [1, 1]) and plain.sign.tolist() == [0, 0]
+    unsigned = tp.Features.from_arrays(xy=found.xy, descriptors=found.descriptors)
+    assert tp.match(unsigned, features[1]) == tp.match(found, features[1], same_sign=False), "a sign is not known"
     with pytest.raises(tp.ImageError, match=r"xy has the shape \[2\]: expected \(N, 2\)"):
         tp.Features.from_arrays(xy=[1, 2])
     with pytest.raises(tp.ImageError, match="scale"):
@@ -168,6 +170,7 @@ def test_options_do_not_change_and_are_replaced():
         sift.contrast = 1  # type: ignore[misc]
     other = sift.replace(levels=4)
     assert (other.contrast, other.levels, sift.levels) == (0.02, 4, 3)
+    assert tp.Sift(upright=np.True_).options == tp.Sift(upright=True).options, "NumPy's truth values"
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import tiepoint as tp
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 @pytest.mark.parametrize("extension", ["png", "tif", "pfm", "pgm", "ppm", "pam"])
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("channels", [1, 3, 4, 6])
 def test_images_come_back(tmp_path, dtype, extension, channels):
     image = tp.synth.texture((21, 13), dtype=dtype)
     if channels > 1:
         image = np.stack([image] * channels, axis=-1)
     path = tmp_path / f"image.{extension}"
-    holds = {"pfm": (1, 3), "pgm": (1,), "ppm": (3,)}.get(extension, (1, 3, 4))
+    holds = {"tif": (1, 3, 4, 6), "pfm": (1, 3), "pgm": (1,), "ppm": (3,)}.get(extension, (1, 3, 4))
     if channels not in holds:
         with pytest.raises(tp.FormatError, match="channels"):
             tp.write(path, image)
@@ -26,7 +26,7 @@ def test_images_come_back(tmp_path, dtype, extension, channels):
         return
     tp.write(path, image)
     again = tp.read(path)
-    assert again.shape == image.shape
+    assert again.shape == image.shape == tp.warp(image, np.eye(3)).shape
     if extension == "tif" or (dtype != "float32") == (extension != "pfm"):
         assert again.dtype == dtype and np.array_equal(again, image)
     assert np.array_equal(tp.io.decode(path.read_bytes()), again)

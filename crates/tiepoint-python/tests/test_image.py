@@ -203,7 +203,7 @@ def test_colours_become_grey(scene):
         (np.ma.masked_equal(np.zeros((4, 5, 6)), 0), "expected"),
         (np.zeros(5, np.uint8), r"shape \[5\]"),
         (np.zeros((3, 40, 50), np.uint8), r"channels come last here, .* \(40, 50, 3\)"),
-        (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]"),
+        (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]: channels come last here"),
         (np.zeros((2, 4, 5, 3), np.uint8), "a batch goes to detect_many"),
         (np.zeros((0, 5), np.uint8), "empty"),
         (OnCard(), "lies in the memory of cuda:0, and this computes on cpu"),

@@ -183,10 +183,9 @@ impl Search<'_, '_> {
         let MatchGpu { processor, uploaded, .. } = gpu;
         let options = &self.collection.options().matching;
         let on_gpu = || {
-            let mut sides = Vec::with_capacity(pairs.len());
-            for ([a, b], [features_a, features_b]) in pairs {
-                sides.push([uploaded.get(*a, features_a, options)?, uploaded.get(*b, features_b, options)?]);
-            }
+            let both =
+                |(pair, [a, b]): &([u32; 2], [&Arc<Features>; 2])| uploaded.pair(*pair, [a, b], options);
+            let sides = pairs.iter().map(both).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
             uploaded.matcher.match_batch(&sides, options)
         };

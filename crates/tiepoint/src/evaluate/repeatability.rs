@@ -1,7 +1,7 @@
 //! Repeatability: the share of keypoints that are found again in the other image.
 //!
 //! After Mikolajczyk et al., "A comparison of affine region detectors", 2005: only keypoints in the part that both
-//! images show count, and each may correspond once. Here two keypoints correspond if each is the other's nearest and
+//! images show count, and each may correspond once; keypoints that differ only in their direction are one. Here two keypoints correspond if each is the other's nearest and
 //! their distance is within a limit; with `scale_ratio`, only keypoints of similar scale are compared.
 
 use crate::feature::Keypoint;
@@ -10,7 +10,7 @@ use crate::image::Size;
 use crate::numeric::length;
 use crate::options::{AboveTo, OrInfinite, options};
 use crate::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 options! {
     /// When two keypoints correspond.
@@ -29,9 +29,9 @@ options! {
 /// How many keypoints are found again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Repeatability {
-    /// Keypoints of A that lie in B.
+    /// Keypoints of A that lie in B, those of several directions once.
     pub a: usize,
-    /// Keypoints of B that lie in A.
+    /// Keypoints of B that lie in A, those of several directions once.
     pub b: usize,
     /// Pairs that correspond.
     pub pairs: usize,
@@ -60,18 +60,21 @@ pub fn repeatability(
     options.check()?;
     let singular = Error::Degenerate { model: "homography", reason: "the true map has no inverse" };
     let a_from_b = b_from_a.inverse().ok_or(singular)?;
-    let a: Vec<Seen> = a.iter().filter_map(|k| carried(k, b_from_a, sizes[1])).collect();
-    let b: Vec<Seen> = b
-        .iter()
-        .filter(|k| carried(k, &a_from_b, sizes[0]).is_some())
-        .map(|k| Seen { at: [f64::from(k.x), f64::from(k.y)], scale: f64::from(k.scale) })
-        .collect();
+    let a = distinct(a.iter().filter_map(|k| carried(k, b_from_a, sizes[1])));
+    let shown = b.iter().filter(|k| carried(k, &a_from_b, sizes[0]).is_some());
+    let b = distinct(shown.map(|k| Seen { at: [k.x, k.y].map(f64::from), scale: f64::from(k.scale) }));
     let (to_b, to_a) = (nearest(&a, &b, options), nearest(&b, &a, options));
     let mutual = |&(i, j): &(usize, &Option<usize>)| j.is_some_and(|j| to_a[j] == Some(i));
     let pairs = to_b.iter().enumerate().filter(mutual).count();
     let fewer = a.len().min(b.len());
     let share = if fewer == 0 { 0.0 } else { pairs as f64 / fewer as f64 };
     Ok(Repeatability { a: a.len(), b: b.len(), pairs, share })
+}
+
+/// The first at every place and scale.
+fn distinct(all: impl Iterator<Item = Seen>) -> Vec<Seen> {
+    let mut met = HashSet::new();
+    all.filter(|k| met.insert([k.at[0], k.at[1], k.scale].map(f64::to_bits))).collect()
 }
 
 /// The keypoint transformed by the map, if it then lies in an image of this size.
@@ -141,7 +144,12 @@ mod tests {
         let a = vec![keypoint(50.0, 50.0, 2.0); 5];
         let b = [keypoint(50.2, 50.0, 2.0), keypoint(90.0, 90.0, 2.0)];
         let found = repeatability(&a, &b, [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
-        assert_eq!(found.pairs, 1, "five keypoints in one place are one");
+        assert_eq!((found.a, found.pairs), (1, 1), "five keypoints in one place are one");
+        let turned: Vec<Keypoint> = (0..9).map(|i| Keypoint { angle: i as f32, ..b[i % 2] }).collect();
+        let itself =
+            repeatability(&turned, &turned, [Size::new(100, 100); 2], &identity, &Default::default())
+                .unwrap();
+        assert_eq!((itself.a, itself.b, itself.share), (2, 2, 1.0), "a picture repeats itself");
         let none = repeatability(&a, &[], [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
         assert_eq!(none.share, 0.0, "nothing to find");
     }

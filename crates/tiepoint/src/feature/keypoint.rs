@@ -18,7 +18,7 @@ pub struct Keypoint {
     /// Strength of the response, never negative. SIFT: |DoG| at the refined position, for an image from 0 to
     /// 1, per level step; SURF: determinant of the Hessian.
     pub response: f32,
-    /// +1 for bright on dark, −1 for dark on bright.
+    /// +1 for bright on dark, −1 for dark on bright, 0 if it is not known.
     pub sign: i8,
     /// Octave in which it was found; −1 is the image at twice its size.
     pub octave: i8,
@@ -47,6 +47,11 @@ impl Keypoint {
             .then(self.angle.total_cmp(&other.angle))
             .then(self.octave.cmp(&other.octave))
             .then(self.layer.cmp(&other.layer))
+    }
+
+    /// Whether the sign of every keypoint is known.
+    pub(crate) fn have_signs(keypoints: &[Self]) -> bool {
+        keypoints.iter().all(|k| k.sign != 0)
     }
 
     /// Whether the two differ only in their directions.

@@ -141,20 +141,22 @@ mod tests {
         if let (Descriptors::U8(from), Descriptors::U8(to)) = (&a.descriptors, &mut b.descriptors) {
             to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
         }
+        let mut unknown = a.clone();
+        unknown.keypoints[1].sign = 0;
         let cpu = Cpu::with_threads(2).unwrap();
-        for processor in processors(&cpu) {
+        let processors: Vec<_> = processors(&cpu).collect();
+        for (a, processor) in processors.iter().flat_map(|p| [(&a, p), (&unknown, p)]) {
             for [mutual, same_sign] in [[true, true], [true, false], [false, true]] {
                 let options = MatchOptions::default().with_mutual(mutual).with_same_sign(same_sign);
-                let whole = match_features(&a, &b, &options, &processor).unwrap();
+                let whole = match_features(a, &b, &options, processor).unwrap();
                 assert!(whole.len() > 30, "{} matches", whole.len());
                 for every in [1, 3, 50, 1000] {
-                    let found =
-                        Matcher::new(&a, &b, &processor).unwrap().match_some(&options, every).unwrap();
+                    let found = Matcher::new(a, &b, processor).unwrap().match_some(&options, every).unwrap();
                     let wanted: Vec<Match> =
                         whole.iter().filter(|m| (m.a as usize).is_multiple_of(every)).copied().collect();
                     assert_eq!(found, wanted, "{processor:?}, every {every}: {options:?}");
                 }
-                let nothing = Matcher::new(&a, &none, &processor).unwrap().match_some(&options, 2).unwrap();
+                let nothing = Matcher::new(a, &none, processor).unwrap().match_some(&options, 2).unwrap();
                 assert!(nothing.is_empty(), "of nothing");
             }
         }

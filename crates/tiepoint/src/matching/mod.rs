@@ -5,7 +5,7 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
-//! detector computes anyway), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
+//! detector computes anyway; all pairs are compared if a sign of either side is not known), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
 //!
 //! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
 //! with a known model the guided search is faster than both (`docs/notebook/matching.md`).
@@ -207,18 +207,24 @@ fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
 
 fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
     let _stage = cpu.stage("match");
-    Ok(filtered(&neighbours_of_signs([a, b], options.same_sign, options.guide, cpu)?, options))
+    let by_sign = by_sign(options.same_sign, [a, b]);
+    Ok(filtered(&neighbours_of_signs([a, b], by_sign, options.guide, cpu)?, options))
 }
 
-/// [`neighbours_on_cpu`], only among features of equal contrast sign if `same_sign`.
+/// Whether `same_sign` restricts the search: the signs of both sides are known.
+fn by_sign(same_sign: bool, sides: [&Features; 2]) -> bool {
+    same_sign && sides.iter().all(|side| Keypoint::have_signs(&side.keypoints))
+}
+
+/// [`neighbours_on_cpu`], only among features of equal contrast sign if `by_sign`.
 fn neighbours_of_signs(
     sides: [&Features; 2],
-    same_sign: bool,
+    by_sign: bool,
     guide: Option<Guide>,
     cpu: &Cpu,
 ) -> Result<[Vec<Option<Nearest>>; 2]> {
     let mut found = sides.map(|side| vec![None; side.len()]);
-    for bright in if same_sign { &[Some(true), Some(false)][..] } else { &[None] } {
+    for bright in if by_sign { &[Some(true), Some(false)][..] } else { &[None] } {
         let takes = |k: &Keypoint| bright.is_none_or(|bright| (k.sign >= 0) == bright);
         let picked =
             sides.map(|side| (0..side.len()).filter(|&i| takes(&side.keypoints[i])).collect::<Vec<usize>>());
@@ -261,8 +267,9 @@ fn nearest_of_some(
     cpu: &Cpu,
 ) -> Result<Vec<Option<Nearest>>> {
     let _stage = cpu.stage("match");
+    let by_sign = by_sign(same_sign, [features, others]);
     let indices: Vec<usize> = indices.iter().map(|&i| i as usize).collect();
-    let [nearest, _] = neighbours_of_signs([&features.subset(&indices)?, others], same_sign, None, cpu)?;
+    let [nearest, _] = neighbours_of_signs([&features.subset(&indices)?, others], by_sign, None, cpu)?;
     Ok(nearest)
 }
 
@@ -321,4 +328,4 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,14 +7,14 @@ use crate::geometry::{Fundamental, Homography};
 use crate::image::Size;
 use proptest::prelude::*;
 
-pub(super) struct Numbers(pub(super) u32);
+pub(crate) struct Numbers(pub(crate) u32);
 
 impl Numbers {
     pub(super) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0 >> 8
     }
-    pub(super) fn bytes(&mut self, n: usize, below: u32) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, n: usize, below: u32) -> Vec<u8> {
         (0..n).map(|_| (self.next() % below) as u8).collect()
     }
     pub(super) fn floats(&mut self, n: usize) -> Vec<f32> {
@@ -118,7 +118,7 @@ fn not_a_number_is_no_neighbour() {
     );
 }
 
-pub(super) fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension: usize) -> Features {
+pub(crate) fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension: usize) -> Features {
     let keypoint = |&[x, y]: &[f32; 2]| Keypoint { x, y, scale: 2.0, sign: 1, ..Keypoint::default() };
     let keypoints = places.iter().map(keypoint).collect();
     Features { keypoints, descriptors, dimension, image: Size::new(1000, 1000) }
@@ -166,6 +166,17 @@ fn features_match_only_those_of_their_sign() {
         let alike = |j: &usize| b.keypoints[*j].sign == a.keypoints[m.a as usize].sign;
         let nearest = (0..b.len()).filter(alike).min_by_key(|&j| pair_distance(va, vb, 16, m.a as usize, j));
         assert_eq!(Some(m.b as usize), nearest, "nearest of its sign");
+    }
+    let any_sign = MatchOptions { same_sign: false, ..options };
+    for side in [&mut a, &mut b] {
+        side.keypoints[3].sign = 0;
+    }
+    let known =
+        Features { keypoints: b.keypoints.iter().map(|k| Keypoint { sign: 1, ..*k }).collect(), ..b.clone() };
+    for [a, b] in [[&a, &b], [&a, &known], [&known, &a]] {
+        let [found, wanted] = [options, any_sign]
+            .map(|options| match_features(a, b, &options, &Cpu::sequential().into()).unwrap());
+        assert_eq!(found, wanted, "one sign is not known");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Features from named arrays, as `.npz` and HDF5 files hold them.
 //!
 //! Names are ours or those of hloc and `LightGlue`. Only positions are needed: the default of the scale is 1 pixel, of
-//! the angle 0, of the sign +1. Behind x and y a row of positions may have two more numbers, whose meaning differs between
+//! the angle 0, of no known sign. Behind x and y a row of positions may have two more numbers, whose meaning differs between
 //! programs (R2D2, D2-Net) and which are left out. Arrays may have a first axis of one picture (`LightGlue`).
 
 use crate::feature::{Descriptors, Features, Keypoint};
@@ -117,8 +117,7 @@ pub(crate) fn features(
     };
     let (scale, angle) = (column(["scale", "scales"], 1.0)?, column(["angle", "oris"], 0.0)?);
     let response = column(["response", "scores"], 0.0)?;
-    let [sign, octave, layer] =
-        [("sign", 1.0), ("octave", 0.0), ("layer", 0.0)].map(|(name, default)| column([name, name], default));
+    let [sign, octave, layer] = ["sign", "octave", "layer"].map(|name| column([name, name], 0.0));
     let (sign, octave, layer) = (sign?, octave?, layer?);
     let keypoint = |i: usize| Keypoint {
         x: xy[wide * i],
@@ -217,7 +216,7 @@ mod tests {
         }
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
-        assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 1));
+        assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 0));
         let places =
             |found: Features| found.keypoints.iter().map(|k| [k.x, k.y, k.scale]).collect::<Vec<_>>();
         for (shape, values) in [

@@ -14,7 +14,7 @@
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
 //! descriptors of 128 values from 0 to 255; unit vectors are written times 512, rounded and saturated. The values are
 //! in the order of Lowe, OpenCV and COLMAP, except in `.sift`, which has VLFeat's. Features read from the two foreign
-//! formats have response 0, sign 1, octave 0 and layer 0. Every format keeps the order of the features, so that indices
+//! formats have response, sign, octave and layer 0. Every format keeps the order of the features, so that indices
 //! stay valid.
 
 pub(crate) mod arrays;

@@ -128,7 +128,7 @@ fn read_line(text: &str, line: usize, centre: f32, descriptors: &mut Vec<u8>) ->
         128 if most > 0.0 && most < 1.0 => Err(format!(
             "line {line}: all descriptor values are below 1: expected 0 to 255, 512 times a unit vector"
         )),
-        128 => Ok(Keypoint { x, y, scale, angle, response: 0.0, sign: 1, octave: 0, layer: 0 }),
+        128 => Ok(Keypoint { x, y, scale, angle, response: 0.0, sign: 0, octave: 0, layer: 0 }),
         n => Err(format!("line {line}: {n} descriptor values, expected 128")),
     }
 }

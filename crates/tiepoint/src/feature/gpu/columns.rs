@@ -95,9 +95,10 @@ impl GpuFeatures {
         let descriptors: GpuDescriptors =
             by_value!(map descriptors, values => values.aligned_to(GpuDescriptors::ALIGNMENT)?);
         let gpu = descriptors.gpu().clone();
-        let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
+        let (signed, words) = (Keypoint::have_signs(keypoints), keypoints.iter().flat_map(to_words));
+        let words: Vec<u32> = words.collect();
         let (count, keypoints) = (gpu.upload(&[keypoints.len() as u32])?, gpu.upload(&words)?);
-        Ok(Self { count, keypoints, descriptors, dimension, image })
+        Ok(Self { count, keypoints, descriptors, dimension, image, signed })
     }
 
     /// The device.
@@ -130,8 +131,7 @@ impl GpuFeatures {
             count: self.count.on(gpu)?,
             keypoints: self.keypoints.on(gpu)?,
             descriptors: by_value!(map &self.descriptors, values => values.on(gpu)?),
-            dimension: self.dimension,
-            image: self.image,
+            ..*self
         })
     }
 }

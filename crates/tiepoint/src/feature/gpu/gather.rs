@@ -45,7 +45,8 @@ impl GpuFeatures {
         let descriptors =
             by_value!(map &self.descriptors, all => self.gather_values(all, indices, &keypoints)?);
         let count = gpu.upload(&[indices.len() as u32])?;
-        Ok(Self { count, keypoints, descriptors, dimension: self.dimension, image: self.image })
+        let Self { dimension, image, signed, .. } = *self;
+        Ok(Self { count, keypoints, descriptors, dimension, image, signed })
     }
 
     /// Gathers descriptors and, in the same launch, keypoints into `keypoints`; returns the descriptors.

@@ -31,6 +31,8 @@ pub struct GpuFeatures {
     pub(crate) descriptors: GpuDescriptors,
     pub(crate) dimension: usize,
     pub(crate) image: Size,
+    /// Whether the sign of every keypoint is known.
+    pub(crate) signed: bool,
 }
 
 /// Features in the host's memory and, if a GPU found them, also in its memory, so that they need not be uploaded for a
@@ -84,6 +86,7 @@ impl GpuFeatures {
             descriptors: by_value!(map &features.descriptors, values => gpu.upload(values)?),
             dimension: features.dimension,
             image: features.image,
+            signed: Keypoint::have_signs(&features.keypoints),
         })
     }
 

@@ -48,7 +48,8 @@ impl Lists<'_> {
         let (first, values) = (first * self.dimension, capacity * self.dimension);
         let descriptors = by_value!(map self.descriptors, all => part_of(all, first, values, &mut commands)?);
         gpu.run(&commands)?;
-        Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
+        let (dimension, image) = (self.dimension, self.size);
+        Ok(GpuFeatures { count, keypoints, descriptors, dimension, image, signed: true })
     }
 }
 

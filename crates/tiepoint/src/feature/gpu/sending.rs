@@ -1,6 +1,6 @@
 //! Sending features from the host to a device without waiting for the work in its queue.
 
-use super::super::{Descriptors, Features, WORDS, to_words};
+use super::super::{Descriptors, Features, Keypoint, WORDS, to_words};
 use super::{GpuDescriptors, GpuFeatures};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
@@ -52,6 +52,7 @@ impl Sending {
             descriptors: GpuDescriptors::U8(uploaded(gpu, &mut commands, &self.descriptors, bytes.len())?),
             dimension: features.dimension,
             image: features.image,
+            signed: Keypoint::have_signs(&features.keypoints),
         };
         gpu.run(&commands)?;
         self.sent = gpu.mark()?;

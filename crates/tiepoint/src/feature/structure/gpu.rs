@@ -421,7 +421,8 @@ impl GpuStructure {
             gpu.run(&commands)?;
         }
         let (count, descriptors) = (gpu.upload(&[n as u32])?, GpuDescriptors::U8(bytes));
-        Ok(GpuFeatures { count, keypoints, descriptors, dimension: LENGTH, image: picture.size })
+        let (dimension, image, signed) = (LENGTH, picture.size, Keypoint::have_signs(corners));
+        Ok(GpuFeatures { count, keypoints, descriptors, dimension, image, signed })
     }
 
     /// The corners of pictures at sizes, with their descriptors, in pixels at these sizes.

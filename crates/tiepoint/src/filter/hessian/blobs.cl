@@ -7,23 +7,23 @@ typedef struct {
 } Blob;
 
 // The sum of a box of pixels, with the border rule outside the image.
-FUNCTION i32 box(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x0, i32 x1, i32 y0, i32 y1) {
-    i32 sum = 0;
+FUNCTION f32 box(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x0, i32 x1, i32 y0, i32 y1) {
+    f32 sum = 0.0f;
     for (i32 j = y0; j <= y1; j++) {
         i32 y = border_index(j, height);
         for (i32 i = x0; i <= x1; i++) {
             i32 x = border_index(i, width);
-            if (x >= 0 && y >= 0) sum += (i32)pixel_level(image[(u64)y * pitch + x]);
+            if (x >= 0 && y >= 0) sum += (f32)image[(u64)y * pitch + x];
         }
     }
     return sum;
 }
 
-// Dxx + Dyy as an integer, computed only at maxima, for its sign.
-FUNCTION i32 laplacian(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x, i32 y) {
+// Dxx + Dyy, computed only at maxima, for its sign.
+FUNCTION f32 laplacian(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x, i32 y) {
 #define BOX(i0, i1, j0, j1) box(image, pitch, width, height, x + (i0), x + (i1), y + (j0), y + (j1))
-    i32 dxx = BOX(-4, 4, -2, 2) - 3 * BOX(-1, 1, -2, 2);
-    i32 dyy = BOX(-2, 2, -4, 4) - 3 * BOX(-2, 2, -1, 1);
+    f32 dxx = BOX(-4, 4, -2, 2) - 3.0f * BOX(-1, 1, -2, 2);
+    f32 dyy = BOX(-2, 2, -4, 4) - 3.0f * BOX(-2, 2, -1, 1);
 #undef BOX
     return dxx + dyy;
 }
@@ -44,9 +44,9 @@ KERNEL(blobs) {
     }
     u32 place = ATOMIC_ADD(count, 1u);
     if (place >= args.capacity) return;
-    i32 sign = laplacian(image, args.plane.pitch, width, height, x, y);
+    f32 sum = laplacian(image, args.plane.pitch, width, height, x, y);
     found[place].x = x;
     found[place].y = y;
     found[place].response = at[0];
-    found[place].laplacian = sign > 0 ? 1 : (sign < 0 ? -1 : 0);
+    found[place].laplacian = sum > 0.0f ? 1 : (sum < 0.0f ? -1 : 0);
 }

@@ -15,12 +15,12 @@ fn shape<T: GpuPixel>(options: &HessianOptions) -> Shape<impl Fn(KernelSource) -
         columns: reach,
         channels: 1,
         border: options.border,
-        sum: "i32",
+        sum: "f32",
         planes: 3,
         text: include_str!("hessian.cl"),
         definitions: move |source| {
             gpu::for_kernels::<T>(source)
-                .define("READ(v)", "((i32)pixel_level(v))")
+                .define("READ(v)", "((f32)(v))")
                 .define("SKIPPED(v)", "0.0f")
                 .define_f32("SCALE", scale::<T>())
                 .define_f32("WEIGHT", options.weight)

@@ -12,8 +12,8 @@
 //! These are the filters of SURF's first layer, σ = 1.2 (Bay et al. 2008); the chain of determinant,
 //! magnitude, maximum and threshold at this one scale follows M. Schösau, Hochschule Mittweida 2019.
 //!
-//! **Numbers.** The D are exact integers, of [`Pixel::level`]: 8-bit, or 16-bit for 16-bit and float images.
-//! d = D · (1 / (81 · white)) in f32, det = fma(−weight, dxy · dxy, dxx · dyy).
+//! **Numbers.** Everything is f32. The D of 8 and 16 bits are whole numbers below 2²⁴, and exact; those of floats are
+//! rounded, the same for every device. d = D · (1 / (81 · white)), det = fma(−weight, dxy · dxy, dxx · dyy).
 //!
 //! **Speed.** Three rows of column sums for each row, then 17 additions for each pixel; nothing else is stored.
 
@@ -108,7 +108,7 @@ pub fn response_into<T: Pixel>(
                 source.map_or(&black[..], |y| view.row(y))
             });
             dispatch!(cpu.level(), simd => sum_columns(simd, &rows, &mut columns));
-            columns.each(|row| extend(row, RADIUS, 1, border, 0));
+            columns.each(|row| extend(row, RADIUS, 1, border, 0.0));
             dispatch!(cpu.level(), simd => determinants(simd, &columns, scale::<T>(), weight, out));
             if border == Border::Skip {
                 let n = RADIUS.min(width);
@@ -133,7 +133,8 @@ pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &C
         let maxima = (band * BAND..end).flat_map(|y| maxima(&det, y + 1, options.threshold));
         let blob = |(x, y): (usize, usize)| {
             let [dxx, dyy, _] = derivatives(view, options.border, x, y);
-            Blob { x, y, response: det.row(y)[x], laplacian: (dxx + dyy).signum() as i8 }
+            let sum = dxx + dyy;
+            Blob { x, y, response: det.row(y)[x], laplacian: i8::from(sum > 0.0) - i8::from(sum < 0.0) }
         };
         Ok(maxima.map(blob).collect::<Vec<_>>())
     })?;
@@ -143,27 +144,26 @@ pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &C
 }
 
 fn scale<T: Pixel>() -> f32 {
-    let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
-    1.0 / (81.0 * white)
+    1.0 / (81.0 * T::WHITE)
 }
 
 /// Sums down the columns of one row's window, with [`RADIUS`] places at either end for the border.
 struct Columns {
     /// Rows −2 to 2.
-    five: Vec<i32>,
+    five: Vec<f32>,
     /// Rows −4 to 4, less three times rows −1 to 1.
-    lobes: Vec<i32>,
+    lobes: Vec<f32>,
     /// Rows −3 to −1 less rows 1 to 3.
-    halves: Vec<i32>,
+    halves: Vec<f32>,
 }
 
 impl Columns {
     fn new(width: usize) -> Self {
-        let row = vec![0; width + 2 * RADIUS];
+        let row = vec![0.0; width + 2 * RADIUS];
         Self { five: row.clone(), lobes: row.clone(), halves: row }
     }
 
-    fn each(&mut self, f: impl Fn(&mut [i32])) {
+    fn each(&mut self, f: impl Fn(&mut [f32])) {
         [&mut self.five, &mut self.lobes, &mut self.halves].into_iter().for_each(|row| f(row));
     }
 }
@@ -177,10 +177,10 @@ fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns)
     let lobes = &mut columns.lobes[inside.clone()];
     let halves = &mut columns.halves[inside];
     for x in 0..n {
-        let v = rows.map(|r| r[x].level() as i32);
+        let v = rows.map(|r| r[x].to_f32());
         let (above, middle, below) = (v[1] + v[2] + v[3], v[3] + v[4] + v[5], v[5] + v[6] + v[7]);
         five[x] = v[2] + middle + v[6];
-        lobes[x] = v[0] + v[1] + v[2] - 2 * middle + v[6] + v[7] + v[8];
+        lobes[x] = v[0] + v[1] + v[2] - 2.0 * middle + v[6] + v[7] + v[8];
         halves[x] = above - below;
     }
 }
@@ -188,17 +188,17 @@ fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns)
 #[inline(always)]
 fn determinants<S: Simd>(_: S, columns: &Columns, scale: f32, weight: f32, out: &mut [f32]) {
     let n = out.len();
-    let five: [&[i32]; 9] = std::array::from_fn(|i| &columns.five[i..i + n]);
-    let lobes: [&[i32]; 9] = std::array::from_fn(|i| &columns.lobes[i..i + n]);
-    let halves: [&[i32]; 9] = std::array::from_fn(|i| &columns.halves[i..i + n]);
+    let five: [&[f32]; 9] = std::array::from_fn(|i| &columns.five[i..i + n]);
+    let lobes: [&[f32]; 9] = std::array::from_fn(|i| &columns.lobes[i..i + n]);
+    let halves: [&[f32]; 9] = std::array::from_fn(|i| &columns.halves[i..i + n]);
     for (x, out) in out.iter_mut().enumerate() {
         let middle = five[3][x] + five[4][x] + five[5][x];
         let sides = five[0][x] + five[1][x] + five[2][x] + five[6][x] + five[7][x] + five[8][x];
-        let dxx = (sides - 2 * middle) as f32 * scale;
-        let dyy = (lobes[2][x] + lobes[3][x] + lobes[4][x] + lobes[5][x] + lobes[6][x]) as f32 * scale;
+        let dxx = (sides - 2.0 * middle) * scale;
+        let dyy = (lobes[2][x] + lobes[3][x] + lobes[4][x] + lobes[5][x] + lobes[6][x]) * scale;
         let right = halves[5][x] + halves[6][x] + halves[7][x];
         let left = halves[1][x] + halves[2][x] + halves[3][x];
-        let dxy = (right - left) as f32 * scale;
+        let dxy = (right - left) * scale;
         *out = (-weight).mul_add(dxy * dxy, dxx * dyy);
     }
 }
@@ -219,18 +219,19 @@ fn maxima(det: &Image<f32>, y: usize, threshold: f32) -> impl Iterator<Item = (u
 }
 
 /// Dxx, Dyy and Dxy at one pixel by the definition: the reference for tests; also gives the sign of a blob.
-fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [i64; 3] {
+fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [f32; 3] {
     let at = |i: isize, j: isize| {
         let x = border.index(x as isize + i, view.size().width);
         let y = border.index(y as isize + j, view.size().height);
-        x.zip(y).map_or(0, |(x, y)| i64::from(view.row(y)[x].level()))
+        x.zip(y).map_or(0.0, |(x, y)| view.row(y)[x].to_f32())
     };
-    let sum = |is: [isize; 2], js: [isize; 2]| -> i64 {
-        (js[0]..=js[1]).map(|j| (is[0]..=is[1]).map(|i| at(i, j)).sum::<i64>()).sum()
+    let sum = |[left, right]: [isize; 2], [top, bottom]: [isize; 2]| {
+        let all = (top..=bottom).flat_map(|j| (left..=right).map(move |i| (i, j)));
+        all.fold(0.0, |sum, (i, j)| sum + at(i, j))
     };
     [
-        sum([-4, 4], [-2, 2]) - 3 * sum([-1, 1], [-2, 2]),
-        sum([-2, 2], [-4, 4]) - 3 * sum([-2, 2], [-1, 1]),
+        sum([-4, 4], [-2, 2]) - 3.0 * sum([-1, 1], [-2, 2]),
+        sum([-2, 2], [-4, 4]) - 3.0 * sum([-2, 2], [-1, 1]),
         sum([1, 3], [-3, -1]) + sum([-3, -1], [1, 3]) - sum([-3, -1], [-3, -1]) - sum([1, 3], [1, 3]),
     ]
 }
@@ -247,7 +248,7 @@ mod tests {
             if options.border == Border::Skip && (leaves(x, RADIUS, width) || leaves(y, RADIUS, height)) {
                 return 0.0;
             }
-            let d = derivatives(view, options.border, x, y).map(|d| d as f32 * scale::<T>());
+            let d = derivatives(view, options.border, x, y).map(|d| d * scale::<T>());
             (-options.weight).mul_add(d[2] * d[2], d[0] * d[1])
         };
         (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).map(|(x, y)| det(x, y)).collect()
@@ -255,7 +256,9 @@ mod tests {
 
     fn twins<T: Pixel>() {
         for (n, (size, _)) in sizes().into_iter().enumerate() {
-            let (buffer, stride) = strided::<T>(size, 1, n as u32);
+            let (mut buffer, stride) = strided::<T>(size, 1, n as u32);
+            // Floats whose sums are exact in any order.
+            buffer.iter_mut().for_each(|v| *v = T::from_f32((v.to_f32() * 4096.0).round() / 4096.0));
             let view = ImageView::new(&buffer, size, 1, stride).unwrap();
             let options = HessianOptions { border: BORDERS[n % 4], weight: 0.81, ..Default::default() };
             let expected = Image::from_vec(reference(view, &options), size, 1).unwrap();
@@ -286,6 +289,22 @@ mod tests {
             let best = found[0];
             assert_eq!((best.x, best.y, best.laplacian), (20, 17, sign), "{best:?}");
             assert!(best.response > 0.0, "a blob, not a saddle: {best:?}");
+        }
+    }
+
+    #[test]
+    fn floats_are_taken_as_they_are() {
+        let noise = Image::from_fn(Size::new(40, 30), |x, y| (x * x * 31 + y * 77 + x * y * 13) as u8);
+        let floats = Image::from_fn(noise.size(), |x, y| f32::from(noise.row(y)[x]) - 300.0);
+        let options = HessianOptions { border: Border::Reflect, ..Default::default() };
+        let cpu = Cpu::sequential();
+        let [bytes, floats] = [
+            response(noise.view(), &options, &cpu).unwrap(),
+            response(floats.view(), &options, &cpu).unwrap(),
+        ];
+        let most = floats.data().iter().fold(0.0, |most: f32, v| most.max(v.abs()));
+        for (a, b) in bytes.data().iter().zip(floats.data()) {
+            assert!((a * 65025.0 - b).abs() < 1e-4 * most, "{a} and {b}");
         }
     }
 

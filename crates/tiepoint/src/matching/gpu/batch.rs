@@ -44,8 +44,8 @@ impl GpuMatcher {
     ///
     /// # Errors
     /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that
-    /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed
-    /// for another `same_sign`.
+    /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed by
+    /// sign where the other side is not, or the options do not ask for it.
     pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
         let (found, count, mut commands) = self.record_batch(pairs, options)?;
         self.landings.with(
@@ -79,8 +79,10 @@ impl GpuMatcher {
         if options.guide.is_some() {
             return Err(Error::Mismatch("a batch of pairs takes no guide".into()));
         }
-        if pairs.iter().flatten().any(|side| side.by_sign != options.same_sign) {
-            return Err(Error::Mismatch("features were packed for another `same_sign`".into()));
+        if pairs.iter().any(|[a, b]| a.by_sign != b.by_sign || a.by_sign && !options.same_sign) {
+            return Err(Error::Mismatch(
+                "features were packed by sign, but the other side or these options do not go by sign".into(),
+            ));
         }
         let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
         let capacity: usize = pairs.iter().map(|[a, _]| a.capacity).sum();

@@ -157,9 +157,10 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let kind = self.kind(a, b, options.guide.is_some())?;
+        let by_sign = options.same_sign && a.signed && b.signed;
         match &options.guide {
             Some(guide) if !guide.b_from_a.kind().is_epipolar() => {
-                let (gpu, by_sign) = (&self.gpu, options.same_sign);
+                let gpu = &self.gpu;
                 let search = &PlaceSearch { kind, features: [a, b], guide, by_sign };
                 let nearest = gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
                 let regions = by_value!(
@@ -169,7 +170,7 @@ impl GpuMatcher {
                 );
                 Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: kind.floats })
             }
-            guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), options.same_sign, Cut::BOTH),
+            guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), by_sign, Cut::BOTH),
         }
     }
 
@@ -178,9 +179,10 @@ impl GpuMatcher {
         &self,
         commands: &mut Commands,
         sides: [&GpuFeatures; 2],
-        by_sign: bool,
+        same_sign: bool,
     ) -> Result<GpuNearest> {
         let kind = self.kind(sides[0], sides[1], false)?;
+        let by_sign = same_sign && sides.iter().all(|side| side.signed);
         self.record_rows(commands, sides, kind, None, by_sign, Cut::FORTH)
     }
 

@@ -15,7 +15,8 @@ use crate::matching::nearest::gpu::Packed;
 #[derive(Clone, Debug)]
 pub struct GpuPacked {
     pub(super) kind: SearchKind,
-    pub(super) by_sign: bool,
+    /// Whether bright and dark features are packed apart.
+    pub(crate) by_sign: bool,
     pub(super) capacity: usize,
     pub(super) count: Buffer<u32>,
     /// None if there is no room for any feature.
@@ -30,7 +31,7 @@ impl GpuPacked {
 }
 
 impl GpuMatcher {
-    /// Packs features for batches; of `options` only `same_sign` matters here. The features themselves are not needed
+    /// Packs features for batches, by sign if `same_sign` of the options asks for it and all signs are known. The features themselves are not needed
     /// afterwards.
     ///
     /// # Errors
@@ -38,7 +39,7 @@ impl GpuMatcher {
     /// too small.
     pub fn pack(&self, features: &GpuFeatures, options: &MatchOptions) -> Result<GpuPacked> {
         let (kind, capacity, by_sign) =
-            (self.kind_of(features, false), features.capacity(), options.same_sign);
+            (self.kind_of(features, false), features.capacity(), options.same_sign && features.signed);
         let packed = match capacity {
             0 => None,
             _ => {

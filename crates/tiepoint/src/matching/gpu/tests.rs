@@ -181,6 +181,8 @@ fn filters_are_those_of_the_cpu() {
     let mut bright = b.clone();
     bright.keypoints.iter_mut().for_each(|k| k.sign = 1);
     check_matches(&a, &bright, &MatchOptions { same_sign: true, ..all }, 200);
+    b.keypoints[9].sign = 0;
+    check_matches(&a, &b, &MatchOptions { same_sign: true, ..all }, 600);
 }
 
 #[test]
@@ -192,6 +194,8 @@ fn guided_search_is_that_of_the_cpu() {
         side.keypoints[8].y = f32::INFINITY;
         side.keypoints[9].x = -5000.0;
     }
+    let mut unknown = b.clone();
+    unknown.keypoints[0].sign = 0;
     let mut of_floats = [a.clone(), b.clone()];
     for side in &mut of_floats {
         side.descriptors = Descriptors::F32(numbers.floats(side.len() * 64));
@@ -214,6 +218,7 @@ fn guided_search_is_that_of_the_cpu() {
             let options =
                 MatchOptions { ratio: None, mutual: same_sign, same_sign, guide, max_distance: None };
             check_matches(&a, &b, &options, 20);
+            check_matches(&a, &unknown, &options, 20);
             if matches!(model, Model::Homography(_)) {
                 check_matches(&of_floats[0], &of_floats[1], &options, 20);
             }

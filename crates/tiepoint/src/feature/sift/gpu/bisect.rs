@@ -119,6 +119,6 @@ fn oriented_and_described(options: &SiftOptions, points: &[Keypoint], levels: &G
     describe.record(&mut commands, to, from, (0..1, u32::MAX), levels).unwrap();
     gpu.run(&commands).unwrap();
     let GpuKeypoints { keypoints, counts: count, .. } = described;
-    let (dimension, image) = (options.dimension(), Size::new(1, 1));
-    GpuFeatures { count, keypoints, descriptors, dimension, image }.download().unwrap()
+    let (dimension, image, signed) = (options.dimension(), Size::new(1, 1), true);
+    GpuFeatures { count, keypoints, descriptors, dimension, image, signed }.download().unwrap()
 }
