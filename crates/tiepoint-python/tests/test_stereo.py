@@ -241,3 +241,27 @@ def test_integer_costs_of_every_type_are_not_multiplied(pair):
     with pytest.raises(tp.OptionError, match="the cost volume holds 0 to 100000: expected .* at most 4000; give a scale of at most 4000 / 100000"):
         stereo.aggregate(wide, pair.left, pair.right)
     assert stereo.aggregate(wide, pair.left, pair.right, scale=4000 / 100_000).any()
+
+
+def test_where_rectified_images_show_nothing_nothing_is_searched(pair):
+    rectified = tp.Rectified(
+        left=pair.left,
+        right=pair.right,
+        valid_left=np.where(np.arange(240) < 200, 255, 0).astype(np.uint8) + np.zeros((160, 1), np.uint8),
+        valid_right=np.full((160, 240), 255, np.uint8),
+        matrix_left=np.eye(3),
+        matrix_right=np.eye(3),
+        calibration=CAMERAS,
+        exchanged=False,
+        tie_points=None,
+        points=0,
+        rms_vertical=None,
+        doubts=[],
+    )
+    stereo = tp.Stereo(disparities=40, device="cpu")
+    found = stereo.compute(pair.left, pair.right, rectified)
+    assert np.isnan(found.disparity[:, 200:]).all() and np.isfinite(found.disparity[:, :200]).mean() > 0.8
+    both = stereo.compute(pair.left, pair.right, rectified, mask_left=np.arange(160)[:, None] + np.zeros(240) > 80)
+    assert np.isnan(both.disparity[:80]).all() and np.isnan(both.disparity[:, 200:]).all()
+    others = stereo.compute(pair.left.copy(), pair.right, rectified)
+    assert np.isfinite(others.disparity[:, 200:]).any(), "other images than its own"

@@ -99,7 +99,8 @@ class Rectified(Result):
     rms_vertical : float or None
         Root mean square of the difference of their rows in pixels.
     doubts : list of str
-        Why the result is probably wrong: rows of tie points differ, or the scene lies behind the cameras.
+        Why the result is probably wrong: rows of tie points differ, the scene lies behind the cameras, or a reason of
+        `tie_points` is poor.
     """
 
     left: npt.NDArray[Any]
@@ -336,4 +337,5 @@ def rectify(
         return Rectified(**found, tie_points=None)
     of_left, of_right = found.pop("features")
     ties = tied(of_left, of_right, found["tie_points"])
-    return Rectified(**{**found, "tie_points": ties})
+    doubts = found.pop("doubts") + [reason["text"] for reason in ties.reasons if reason["verdict"] == "poor"]
+    return Rectified(**{**found, "tie_points": ties, "doubts": doubts})

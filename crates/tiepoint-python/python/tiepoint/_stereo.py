@@ -221,7 +221,8 @@ class Stereo(StereoOptions):
             The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. If one image is on
             a CUDA device, the pair is computed there, and the maps stay there.
         calibration : Calibration, Rectified or path, optional
-            The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
+            The calibration of the pair, for `Disparities.depth` and `Disparities.points`. With a `Rectified` and its images,
+            nothing is searched where these show nothing (`Rectified.valid_left`).
         mask_left, mask_right : array_like, (H, W), optional
             Not 0 where the images hold data. A masked array also holds none where it is masked.
         no_data : float, optional
@@ -233,6 +234,7 @@ class Stereo(StereoOptions):
             The same for any number of threads, limit of memory and device.
         """
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        mask_left, mask_right = _shown(calibration, (left, right), (mask_left, mask_right))
         (a, mask_a), (b, mask_b) = unmasked(left, mask_left), unmasked(right, mask_right)
         found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
@@ -278,6 +280,7 @@ class Stereo(StereoOptions):
             Penalties are in units of the scaled cost; by default they have the same proportion to its greatest value as
             for census.
         """
+        mask_left, mask_right = _shown(calibration, (left, right), (mask_left, mask_right))
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
@@ -381,6 +384,16 @@ class Stereo(StereoOptions):
                     yield from oldest()
             while images:
                 yield from oldest()
+
+
+def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The masks of two images; those that `rectify` made hold no data where they show nothing."""
+    made = (getattr(calibration, "left", None), getattr(calibration, "right", None))
+    if calibration is None or made[0] is not images[0] or made[1] is not images[1]:
+        return masks
+    valid = (calibration.valid_left, calibration.valid_right)
+    both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
+    return both[0], both[1]
 
 
 def _of_sequence(image: Any, what: str) -> Any:
