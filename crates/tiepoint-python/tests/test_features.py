@@ -107,9 +107,28 @@ def test_many_are_found_as_each_alone_and_lazily(scene):
     found = sift.detect_many(lazily())
     assert not taken
     first = next(found)
-    assert len(taken) < len(images)
+    assert len(taken) == 1
     rest = [first, *found]
     assert rest == [sift.detect(image) for image in images]
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_many_may_share_their_memory_and_are_not_lost_when_their_source_fails(scene, device):
+    sift = tp.Sift(device=device)
+    shared = np.empty_like(scene.reference)
+
+    def frames():
+        for image in (scene.reference, scene.moving, scene.reference):
+            shared[:] = image
+            yield shared
+        raise OSError("the camera is gone")
+
+    found = []
+    with pytest.raises(OSError, match="camera"):
+        for features in sift.detect_many(frames()):
+            found.append(features)
+    reference, moving = sift.detect(scene.reference), sift.detect(scene.moving)
+    assert found == [reference, moving, reference]
 
 
 @pytest.mark.parametrize(

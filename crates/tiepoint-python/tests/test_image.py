@@ -180,7 +180,7 @@ def test_batches(scene):
         assert list(SIFT.detect_many(batch)) == wanted, batch.shape
     told = []
     assert list(SIFT.detect_many([a, b], progress=told.append)) == wanted
-    assert [(s.task, s.done, s.total) for s in told] == [("Sift", 2, 2)]
+    assert [(s.task, s.done, s.total) for s in told] == [("SIFT", 1, 2), ("SIFT", 2, 2)]
 
 
 def test_colours_become_grey(scene):

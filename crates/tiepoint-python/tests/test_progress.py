@@ -124,4 +124,4 @@ def test_tqdm_itself_where_it_is_installed(monkeypatch):
     images = [tp.synth.texture((60, 50))] * 10
     assert len(list(tp.Sift(device="cpu").detect_many(images, progress=True))) == 10
     [bar] = bars
-    assert (bar.name, bar.n, bar.total, bar.closed) == ("Sift", 10, 10, True)
+    assert (bar.name, bar.n, bar.total, bar.closed) == ("SIFT", 10, 10, True)
