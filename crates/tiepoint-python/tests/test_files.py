@@ -195,6 +195,15 @@ def test_disparities_to_be_scored_are_in_pixels(pair):
         for what, given in [("the disparity map", (stored, truth)), ("the truth", (truth, stored)), ("the truth of the right image", (truth, truth, stored))]:
             with pytest.raises(tp.ImageError, match=rf"{what} holds {stored.dtype}, .*: expected pixels as float32; .*read_disparity.*astype"):
                 tp.evaluate.disparity(*given[:2], truth_right=given[2] if given[2:] else None)
+    found, opencv = tp.Stereo(disparities=40, device="cpu").compute(pair.left, pair.right), (16 * truth).astype(np.int16)
+    for call in (
+        lambda: tp.io.write_disparity("disparity.pfm", opencv),
+        lambda: found.assess(opencv),
+        lambda: tp.report(found, truth=opencv),
+        lambda: dataclasses.replace(found, disparity=opencv).depth(),
+    ):
+        with pytest.raises(tp.ImageError, match="holds int16, whose values may be multiples of disparities"):
+            call()
 
 
 def test_reports_are_written(tmp_path, scene, pair, features):

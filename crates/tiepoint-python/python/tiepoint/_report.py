@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._arrays import disparities
 from ._collection import Collection
 from ._matching import TiePoints
 from ._register import Rectified, Registration
@@ -172,6 +173,7 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
     import numpy as np
 
+    truth = None if truth is None else disparities(truth, "the truth")
     disparity = np.asarray(result.disparity)
     found = disparity[np.isfinite(disparity)]
     low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
-from ._arrays import host, unmasked, whole_costs
+from ._arrays import disparities, host, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
@@ -75,6 +75,10 @@ class Disparities(Result):
     masks: tuple[Any, Any] = (None, None)
     no_data: float | None = None
 
+    def __post_init__(self) -> None:
+        disparities(self.disparity, "the disparity map")
+        super().__post_init__()
+
     @property
     def verdict(self) -> str:
         """``"good"``, ``"doubtful"`` or ``"poor"``; `assess` has its reasons."""
@@ -97,6 +101,7 @@ class Disparities(Result):
         given = [host(image, "the image") for image in (*self.images, *self.masks)]
         (given[0], given[2]), (given[1], given[3]) = unmasked(given[0], given[2]), unmasked(given[1], given[3])
         map = host(self.disparity, "the disparity map")
+        truth = None if truth is None else disparities(truth, "the truth")
         return Assessment(*_core.assess_disparities(device, map, given, self.no_data, self.searched, truth))
 
     def depth(self, calibration: _CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
