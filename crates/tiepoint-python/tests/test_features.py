@@ -243,6 +243,25 @@ def test_repr_says_what_it_is(features):
     assert repr(features[0]) == f"Features({len(features[0])} of 320x240, descriptors: 128 uint8)"
 
 
+def test_where_an_image_is_masked_nothing_is_described(scene):
+    sift = tp.Sift(device="cpu")
+    masked = np.ma.masked_array(scene.reference, np.indices(scene.reference.shape)[1] >= 160)
+    found = sift.detect(scene.reference)
+    again, rows = sift.describe(masked, found)
+    inside = found.xy[:, 0].round() < 160
+    assert 0 < inside.sum() < len(found) and np.array_equal(rows, np.flatnonzero(inside)) and again == found[inside]
+
+
+def test_results_of_unlike_parts_are_unequal_and_leave_the_callers_arrays_writable():
+    plain = tp.raster.Raster(np.ones((3, 4)))
+    assert plain != tp.raster.Raster(np.ones((3, 4)), mask=np.zeros((3, 4))) and plain == tp.raster.Raster(np.ones((3, 4)))
+    pairs, ones = np.zeros((2, 2), np.int64), np.ones(2, np.float32)
+    matches = tp.Matches(pairs, ones, ones)
+    pairs += 1
+    with pytest.raises(ValueError, match="read-only"):
+        matches.pairs[0] = 5
+
+
 def test_given_features_are_described(scene, features):
     found = features[0]
     sift = tp.Sift(device="cpu")

@@ -163,6 +163,9 @@ def test_scenes_follow_from_their_seed():
 
 def test_scores(features, truth, pair):
     score = tp.evaluate.repeatability(*features, truth)
+    sizeless = tp.Features.from_arrays(xy=features[0].xy)
+    with pytest.raises(tp.MismatchError, match="a does not know the size of its image"):
+        tp.evaluate.repeatability(sizeless, features[1], truth)
     assert 0.5 < score.share <= 1 and score.pairs <= min(score.a, score.b)
     tie = tp.tie_points(*features)
     shares = tp.evaluate.matching_accuracy(tie.xy_a, tie.xy_b, truth)

@@ -317,6 +317,13 @@ def test_wrong_options_and_missing_places(scene, found):
         raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
     with pytest.raises(tp.OptionError, match="nodata"):
         raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
+    with pytest.raises(tp.OptionError, match="option fill is 77: .* nodata"):
+        raster.register((scene.reference,), (scene.moving,), fill=77)
+    with pytest.raises(tp.OptionError, match="option bands is 1: expected a list of one or three from 1 to 1"):
+        raster.register((scene.reference,), (scene.moving,), bands=1)
+    for show in (tp.draw, tp.report):
+        with pytest.raises(tp.OptionError, match=r"of RasterRegistration|for RasterRegistration: expected its \.registration"):
+            show(found)
     for odd in (np.nan, np.inf, 0.5, -9999, [7], "7"):
         told = raster.register((scene.reference,), (scene.moving, None, None, odd), "affine", device="cpu").warped.nodata
         assert told == (7 if odd in ([7], "7") else None), "no value of a byte is no nodata"

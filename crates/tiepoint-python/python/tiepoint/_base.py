@@ -41,7 +41,10 @@ class Result:
         numpy = sys.modules.get("numpy")
         for name, value in self._fields().items():
             if numpy is not None and type(value) is numpy.ndarray and name not in self._theirs:
-                value.setflags(write=False)
+                # The caller's own array stays writable.
+                shown = value.view()
+                shown.setflags(write=False)
+                object.__setattr__(self, name, shown)
 
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -95,6 +98,9 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(same.all())
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(map(_equal, a, b))
+    # An array and None, or a number.
+    if bool(getattr(a, "shape", ())) != bool(getattr(b, "shape", ())):
+        return False
     return bool(a == b)
 
 

@@ -131,7 +131,8 @@ def _parts(
         return blend, _nothing()
     if isinstance(result, Disparities):
         return _colours(np.asarray(result.disparity)), _nothing()
-    raise OptionError(f"there is no picture of {type(result).__name__}: expected a result of tiepoint")
+    expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
+    raise OptionError(f"there is no picture of {type(result).__name__}: expected {expected}")
 
 
 def _one(images: tuple[Any, ...], wanted: int) -> list[Any]:

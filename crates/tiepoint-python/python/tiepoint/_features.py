@@ -168,12 +168,18 @@ class Sift(_Detector, SiftOptions):
         Returns
         -------
         features : Features
-            The given features in their order with descriptors, without those outside the image and those too large for
-            it.
+            The given features in their order with descriptors, without those outside the image or where it is masked, and
+            those too large for it.
         rows : ndarray
             (M,) int64: which of `given` they are.
         """
-        found, rows = self._finder.describe(unmasked(image, None)[0], given)
+        image, shown = unmasked(image, None)
+        found, rows = self._finder.describe(image, given)
+        if shown is not None:
+            # The pixels of the places, as `detect` finds them.
+            column, row = found.xy.round().astype(int).T
+            kept = shown[row.clip(0, len(shown) - 1), column.clip(0, shown.shape[1] - 1)]
+            found, rows = found[kept], rows[kept]
         return found, rows
 
     range: tuple[float, float] | None = None

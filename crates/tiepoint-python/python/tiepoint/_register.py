@@ -12,7 +12,7 @@ from ._arrays import unmasked
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust
-from ._matching import Rematch, TiePoints, matching, tied
+from ._matching import Rematch, TiePoints, matching, second, tied
 from ._progress import watched
 from .errors import OptionError
 
@@ -219,7 +219,7 @@ def register(
         model,
         matching(ratio, mutual, same_sign, max_distance),
         robust(threshold, confidence, max_iterations, false_alarms, seed),
-        None if rematch is None else dataclasses.asdict(rematch),
+        second(rematch),
         views,
         (modality, scale_range),
         {"interpolation": interpolation, "fill": fill},

@@ -94,7 +94,8 @@ def report(
     elif isinstance(result, Disparities):
         heading, sections = f"Disparities of {names[0]}", [_disparity(result, names, truth)]
     else:
-        raise OptionError(f"there is no page for {type(result).__name__}")
+        expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
+        raise OptionError(f"there is no page for {type(result).__name__}: expected {expected}")
     return _written(_core.report((title or heading, repr(result), _made(result, made)), sections, limit), path)
 
 

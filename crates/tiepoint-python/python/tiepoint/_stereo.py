@@ -394,11 +394,19 @@ class Stereo(StereoOptions):
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
     """The masks of two images; those that `rectify` made hold no data where they show nothing."""
     made = (getattr(calibration, "left", None), getattr(calibration, "right", None))
-    if calibration is None or made[0] is not images[0] or made[1] is not images[1]:
+    if calibration is None or not all(map(_is_same, made, images)):
         return masks
     valid = (calibration.valid_left, calibration.valid_right)
     both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
     return both[0], both[1]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two images are one: the same object, or arrays of the same memory."""
+    if a is b or not (hasattr(a, "strides") and hasattr(b, "strides")):
+        return a is b
+    first, second = ((x.__array_interface__["data"][0], x.shape, x.strides) for x in (a, b))
+    return bool(first == second)
 
 
 def _of_sequence(image: Any, what: str) -> Any:

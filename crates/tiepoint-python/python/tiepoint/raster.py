@@ -491,6 +491,8 @@ def register(
     >>> found.gcps[0]._fields
     ('row', 'col', 'x', 'y', 'z')
     """
+    if "fill" in options:
+        raise OptionError(f"option fill is {options['fill']}: expected none; nodata is the value of pixels without input")
     fixed, laid = read(reference), read(moving)
     filled = _filled(laid, nodata)
     found = _register.register(
@@ -511,8 +513,8 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
     there = raster.bands
     if bands is None:
         bands = raster.searched or ((1, 2, 3) if len(there) in (3, 4) else (1,))
-    if len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
-        raise OptionError(f"option bands is {tuple(bands)}: expected one or three from 1 to {len(there)}")
+    if not hasattr(bands, "__len__") or len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
+        raise OptionError(f"option bands is {bands}: expected a list of one or three from 1 to {len(there)}")
     chosen = there[[band - 1 for band in bands]]
     valid = dataclasses.replace(raster, values=chosen).valid()
     if not _is_whole(chosen.dtype):
