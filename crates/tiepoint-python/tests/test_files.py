@@ -232,6 +232,20 @@ def test_reports_are_written(tmp_path, scene, pair, features):
         assert f'<div class="verdict {verdict}"' in shown
 
 
+def test_results_of_masked_arrays_are_shown_and_written(tmp_path, scene, pair):
+    stereo, known = tp.Stereo(disparities=40, device="cpu"), tp.Calibration(focal=500, principal=(0, 0), baseline=1)
+    found = stereo.compute(np.ma.masked_less(pair.left, 20), pair.right, known)
+    xyz, rgb = found.points()
+    there = np.isfinite(found.depth())
+    assert len(xyz) and np.array_equal(rgb[:, 0], pair.left[there])
+    assert tp.io.write_points(tmp_path / "points.ply", found) == len(xyz)
+    assert "Disparities" in tp.report(found)
+    masked = np.ma.masked_less(scene.reference, 20)
+    registered = tp.register(masked, scene.moving, device="cpu")
+    assert "One on the other" in tp.report(registered)
+    assert np.array_equal(tp.draw(registered), tp.draw(dataclasses.replace(registered, fixed=scene.reference)))
+
+
 def test_a_page_of_disparities_shows_reasons_and_the_truth(pair):
     def view(page):
         data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)

@@ -145,6 +145,7 @@ def rgb(image: Any) -> _Bytes:
     """An image as (H, W, 3) uint8: 16 bits and floats from their 1st to their 99th percentile."""
     import numpy as np
 
+    image = _arrays.unmasked(image, None)[0]
     found = _arrays.image(image.numpy() if isinstance(image, DeviceArray) else _arrays.host(image, "the image"), "the image")
     if found.ndim == 2:
         found = found[..., None]

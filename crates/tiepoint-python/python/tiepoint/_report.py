@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._arrays import disparities
+from ._arrays import disparities, unmasked
 from ._collection import Collection
 from ._matching import TiePoints
 from ._register import Rectified, Registration
@@ -128,11 +128,16 @@ def _support(tie: TiePoints) -> float:
     return 6.0 if tie.a.descriptors.shape[1] == 128 else 10.0
 
 
+def _named(name: str, image: Any) -> tuple[str, Any]:
+    """An image as the page takes it; what is masked is shown, too."""
+    return name, unmasked(image, None)[0]
+
+
 def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) -> _Section:
     view = {
         "kind": "matches",
-        "a": (names[0], images[0]),
-        "b": (names[1], images[1]),
+        "a": _named(names[0], images[0]),
+        "b": _named(names[1], images[1]),
         "features_a": tie.a,
         "features_b": tie.b,
         "pairs": tie.pairs,
@@ -153,7 +158,7 @@ def _registration(result: Registration, names: tuple[str, str]) -> list[_Section
     tie = result.tie_points
     view = {
         "kind": "registration",
-        "reference": (names[1], result.fixed),
+        "reference": _named(names[1], result.fixed),
         "warped": (names[0], result.warped),
         "covered": result.covered,
         "predicted": result.model.apply(tie.xy_a[tie.inliers]),
@@ -181,8 +186,8 @@ def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Sect
     known = result.calibration
     view = {
         "kind": "disparity",
-        "left": (names[0], result.images[0]),
-        "right": (names[1], result.images[1]),
+        "left": _named(names[0], result.images[0]),
+        "right": _named(names[1], result.images[1]),
         "disparity": result.disparity,
         "confidence": result.confidence,
         "reasons": result.reasons,

@@ -137,7 +137,7 @@ class Disparities(Result):
         rgb : ndarray
             (N, 3) uint8.
         """
-        colours = self.images[0] if colours is None else colours
+        colours = unmasked(self.images[0] if colours is None else colours, None)[0]
         xyz, rgb = _core.points(self.disparity, colours, self._calibration(calibration)._fields(), max_depth)
         return xyz, rgb
 

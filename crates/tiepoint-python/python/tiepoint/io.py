@@ -265,7 +265,7 @@ def write_points(
         The number of points.
     """
     fields = rectified(found._calibration(calibration))._fields()
-    colours = found.images[0] if colours is None else colours
+    colours = _arrays.unmasked(found.images[0] if colours is None else colours, None)[0]
     return _core.write_points(path, found.disparity, colours, fields, max_depth, ascii)
 
 
