@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
-from ._arrays import unmasked
+from ._arrays import like, unmasked
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust
@@ -231,7 +231,7 @@ def register(
     of_moving, of_fixed = found["features"]
     tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
-    return Registration(fixed, moving, found["warped"], found["covered"], tie.model, tie)
+    return Registration(fixed, moving, like(found["warped"], moving), found["covered"], tie.model, tie)
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:

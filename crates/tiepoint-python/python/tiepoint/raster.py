@@ -92,7 +92,8 @@ class Raster(Result):
     def __post_init__(self) -> None:
         import numpy as np
 
-        values, mask = np.asarray(self.values), self.mask
+        lent = hasattr(self.values, "__dlpack__") and not hasattr(self.values, "__array__")
+        values, mask = np.from_dlpack(self.values) if lent else np.asarray(self.values), self.mask
         holes: Any = np.ma.getmaskarray(self.values) if isinstance(self.values, np.ma.MaskedArray) else None
         if values.ndim == 3 and values.shape[2] in (2, 3, 4) and values.shape[0] > 4:
             values = np.moveaxis(values, -1, 0)
@@ -429,7 +430,7 @@ def read(raster: Any) -> Raster:
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
         return _of_data_array(raster)
-    if hasattr(raster, "__array__"):
+    if hasattr(raster, "__array__") or hasattr(raster, "__dlpack__"):
         return Raster(raster)
     raise ImageError(
         f"{type(raster).__name__} is no raster: expected a dataset of rasterio, a path, a DataArray, a Raster or a tuple "
