@@ -140,6 +140,15 @@ def test_every_cost(pair, cost):
     assert stereo.options["p1"] > 0
 
 
+def test_images_may_be_overwritten_after_their_disparities_are_found(pair):
+    stereo = tp.Stereo(disparities=40, device="cpu")
+    left, right, mask = np.array(pair.left), np.array(pair.right), np.ones(pair.left.shape, bool)
+    found = [stereo.compute(left, right, mask_left=mask), *stereo.compute_many([(left, right)])]
+    wanted = found[0].assess()
+    left[:], right[:], mask[:] = 0, 0, False
+    assert found[0].assess() == found[1].assess() == wanted
+
+
 def test_a_sequence_gives_each_pair_s_own_result(pair):
     stereo = tp.Stereo(disparities=40, right=True, device="cpu")
     pairs = [(pair.left, pair.right), (pair.left[:100], pair.right[:100]), (pair.left, pair.right)]

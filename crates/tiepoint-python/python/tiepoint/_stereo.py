@@ -55,7 +55,7 @@ class Disparities(Result):
     calibration : Calibration or None
         The calibration of the pair, if it was given.
     images : tuple
-        The left and the right image that were given.
+        Copies of the left and the right image that were given, for `verdict`, `points` and pages.
     searched : tuple of int or None
         The least disparity and the number of disparities that were searched.
     masks : tuple
@@ -244,7 +244,7 @@ class Stereo(StereoOptions):
         found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right), no_data=no_data
+            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right), no_data=no_data
         )
 
     def optimize(
@@ -289,7 +289,7 @@ class Stereo(StereoOptions):
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right)
+            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right)
         )
 
     def aggregate(
@@ -384,7 +384,7 @@ class Stereo(StereoOptions):
 
             for left, right in pairs:
                 full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
-                images.append((left, right))
+                images.append(_kept(left, right))
                 if full:
                     yield from oldest()
             while images:
@@ -399,6 +399,13 @@ def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) ->
     valid = (calibration.valid_left, calibration.valid_right)
     both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
     return both[0], both[1]
+
+
+def _kept(*images: Any) -> tuple[Any, Any]:
+    """Two images, or masks, for later verdicts and pages: copies, because the caller may write others into their memory."""
+    ways = [getattr(image, "copy", None) or getattr(image, "clone", None) for image in images]
+    a, b = (image if copy is None else copy() for image, copy in zip(images, ways, strict=True))
+    return a, b
 
 
 def _is_same(a: Any, b: Any) -> bool:
