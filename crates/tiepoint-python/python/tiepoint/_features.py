@@ -138,8 +138,6 @@ def _groups(images: Iterable[Any], most: int) -> Iterator[list[tuple[Any, Any]]]
 class Sift(_Detector, SiftOptions):
     """SIFT after Lowe (IJCV 2004), with every orientation and no positional bias.
 
-    Its options are those of `SiftOptions`, and:
-
     Parameters
     ----------
     range : tuple of float, optional
@@ -189,8 +187,6 @@ class Sift(_Detector, SiftOptions):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Surf(_Detector, SurfOptions):
     """SURF after Bay et al. (CVIU 2008), and as OpenSURF and OpenCV have it.
-
-    Its options are those of `SurfOptions`, and:
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class Matches(Result):
 
 
 class Rematch(RematchOptions):
-    """The second search, near the places that the model predicts, with the options of `RematchOptions`."""
+    """The second search, near the places that the model predicts."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -166,8 +166,6 @@ class Disparities(Result):
 class Stereo(StereoOptions):
     """Semi-Global Matching of rectified pairs.
 
-    Its options are those of `StereoOptions`, and:
-
     Parameters
     ----------
     device : Device or str, optional
