@@ -129,7 +129,7 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
 
 def like(found: Any, given: Any) -> Any:
     """An image with an axis for its one channel, if the given one has it; on a card without it."""
-    shape = getattr(given, "shape", ())
+    shape: Any = getattr(given, "shape", ())
     return found[..., None] if len(shape) == 3 and shape[2] == 1 and not isinstance(found, DeviceArray) else found
 
 

@@ -100,8 +100,8 @@ class Calibration(Result):
 
     def write(self, path: _Path) -> None:
         """Write a file that `read` and the command read. The name decides the format: ``.txt`` (Middlebury, the only one
-        for affine cameras), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or a name such as
-        ``camera_info.yaml`` (ROS, the right camera)."""
+        for affine cameras, and the only one that stores `disparities`), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and
+        Q), or a name such as ``camera_info.yaml`` (ROS, the right camera)."""
         _core.write_rectified(path, self._fields())
 
 

@@ -124,7 +124,7 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=tuple(image_size),
+        image_size=tuple(image_size),  # type: ignore[arg-type]
     )
 
 
@@ -283,7 +283,7 @@ def from_lafs(
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=tuple(image_size),
+        image_size=tuple(image_size),  # type: ignore[arg-type]
     )
 
 
