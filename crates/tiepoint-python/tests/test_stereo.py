@@ -149,6 +149,18 @@ def test_images_may_be_overwritten_after_their_disparities_are_found(pair):
     assert found[0].assess() == found[1].assess() == wanted
 
 
+def test_disparities_are_not_lost_when_the_source_of_pairs_fails(pair):
+    def pairs():
+        yield from [(pair.left, pair.right)] * 2
+        raise OSError("the camera is gone")
+
+    found = []
+    with pytest.raises(OSError, match="camera"):
+        for each in tp.Stereo(disparities=40, device="cpu").compute_many(pairs()):
+            found.append(each)
+    assert len(found) == 2 and found[0] == found[1]
+
+
 def test_a_sequence_gives_each_pair_s_own_result(pair):
     stereo = tp.Stereo(disparities=40, right=True, device="cpu")
     pairs = [(pair.left, pair.right), (pair.left[:100], pair.right[:100]), (pair.left, pair.right)]

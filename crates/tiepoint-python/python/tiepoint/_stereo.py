@@ -348,7 +348,8 @@ class Stereo(StereoOptions):
         ----------
         pairs : iterable of tuple of array_like
             The left and the right image of each pair, as `compute` takes them, but without masks: a masked array may
-            have no masked pixel. Images on a card are first copied to the host.
+            have no masked pixel. Images on a card are first copied to the host. If the iterator fails, the disparities of
+            all pairs before come first.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pairs.
         no_data : float, optional
@@ -380,13 +381,24 @@ class Stereo(StereoOptions):
                 else:
                     images.clear()
 
-            for left, right in pairs:
+            failed: list[Exception] = []
+            for left, right in _until_it_fails(pairs, failed):
                 full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
                 images.append(_kept(left, right))
                 if full:
                     yield from oldest()
             while images:
                 yield from oldest()
+            if failed:
+                raise failed[0]
+
+
+def _until_it_fails(pairs: Iterable[Any], failed: list[Exception]) -> Iterator[Any]:
+    """The pairs; an exception of their source is put into `failed`, so that those before it are finished first."""
+    try:
+        yield from pairs
+    except Exception as error:
+        failed.append(error)
 
 
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
