@@ -186,7 +186,7 @@ def test_scores(features, truth, pair):
     assert tp.evaluate.disparity(pair.truth_left, pair.truth_left, truth_right=pair.truth_right, mask=half).pixels < 0.6 * seen.pixels
 
 
-def test_disparities_to_be_scored_are_in_pixels(pair):
+def test_disparities_are_taken_in_pixels(tmp_path, pair):
     truth, rounded = pair.truth_left, np.round(pair.truth_left)
     wanted = tp.evaluate.disparity(rounded, truth)
     for dtype in (np.int32, np.uint32, np.int64, np.float16, np.float64):
@@ -200,7 +200,7 @@ def test_disparities_to_be_scored_are_in_pixels(pair):
                 tp.evaluate.disparity(*given[:2], truth_right=given[2] if given[2:] else None)
     found, opencv = tp.Stereo(disparities=40, device="cpu").compute(pair.left, pair.right), (16 * truth).astype(np.int16)
     for call in (
-        lambda: tp.io.write_disparity("disparity.pfm", opencv),
+        lambda: tp.io.write_disparity(tmp_path / "disparity.pfm", opencv),
         lambda: found.assess(opencv),
         lambda: tp.report(found, truth=opencv),
         lambda: dataclasses.replace(found, disparity=opencv).depth(),

@@ -315,5 +315,5 @@ def tie_points(
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = second(rematch)
     if model == "essential":  # type: ignore[comparison-overlap]
-        raise OptionError("option model is essential, for which no cameras can be given here: expected fundamental, and then estimate(…, \"essential\", K=K)")
+        raise OptionError("option model is essential, which needs cameras: expected fundamental, and then estimate(…, \"essential\", K=K)")
     return tied(a, b, _core.tie_points(device, *_checked(a, b), model, options, estimation, again))
