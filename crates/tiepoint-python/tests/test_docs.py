@@ -1,6 +1,7 @@
 """Every snippet of the documentation runs, page by page, and prints what it shows; every example of its gallery; every flag in
 a command, every message and every key exists; every public name is documented."""
 
+import dataclasses
 import functools
 import inspect
 import json
@@ -350,6 +351,12 @@ def test_examples_run(example, monkeypatch, tmp_path):
     runpy.run_path(str(example))
     assert pyplot.get_fignums()
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("options", [tp.Sift, tp.Surf, tp.Stereo, tp.Rematch, tp.CollectionOptions])
+def test_every_option_is_documented_where_it_is_given(options):
+    told = re.findall(r"^(\w+) : ", inspect.getdoc(options), re.MULTILINE)
+    assert sorted(told) == sorted({field.name for field in dataclasses.fields(options)} - {"list"})
 
 
 MODULES = [tp, tp.errors, tp.io, tp.filter, tp.evaluate, tp.synth, tp.interop, tp.raster]

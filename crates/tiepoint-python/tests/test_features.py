@@ -107,9 +107,28 @@ def test_many_are_found_as_each_alone_and_lazily(scene):
     found = sift.detect_many(lazily())
     assert not taken
     first = next(found)
-    assert len(taken) < len(images)
+    assert len(taken) == 1
     rest = [first, *found]
     assert rest == [sift.detect(image) for image in images]
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_many_may_share_their_memory_and_are_not_lost_when_their_source_fails(scene, device):
+    sift = tp.Sift(device=device)
+    shared = np.empty_like(scene.reference)
+
+    def frames():
+        for image in (scene.reference, scene.moving, scene.reference):
+            shared[:] = image
+            yield shared
+        raise OSError("the camera is gone")
+
+    found = []
+    with pytest.raises(OSError, match="camera"):
+        for features in sift.detect_many(frames()):
+            found.append(features)
+    reference, moving = sift.detect(scene.reference), sift.detect(scene.moving)
+    assert found == [reference, moving, reference]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +244,25 @@ def test_one_object_serves_many_threads(scene):
 
 def test_repr_says_what_it_is(features):
     assert repr(features[0]) == f"Features({len(features[0])} of 320x240, descriptors: 128 uint8)"
+
+
+def test_where_an_image_is_masked_nothing_is_described(scene):
+    sift = tp.Sift(device="cpu")
+    masked = np.ma.masked_array(scene.reference, np.indices(scene.reference.shape)[1] >= 160)
+    found = sift.detect(scene.reference)
+    again, rows = sift.describe(masked, found)
+    inside = found.xy[:, 0].round() < 160
+    assert 0 < inside.sum() < len(found) and np.array_equal(rows, np.flatnonzero(inside)) and again == found[inside]
+
+
+def test_results_of_unlike_parts_are_unequal_and_leave_the_callers_arrays_writable():
+    plain = tp.raster.Raster(np.ones((3, 4)))
+    assert plain != tp.raster.Raster(np.ones((3, 4)), mask=np.zeros((3, 4))) and plain == tp.raster.Raster(np.ones((3, 4)))
+    pairs, ones = np.zeros((2, 2), np.int64), np.ones(2, np.float32)
+    matches = tp.Matches(pairs, ones, ones)
+    pairs += 1
+    with pytest.raises(ValueError, match="read-only"):
+        matches.pairs[0] = 5
 
 
 def test_given_features_are_described(scene, features):

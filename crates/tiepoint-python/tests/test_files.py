@@ -163,6 +163,9 @@ def test_scenes_follow_from_their_seed():
 
 def test_scores(features, truth, pair):
     score = tp.evaluate.repeatability(*features, truth)
+    sizeless = tp.Features.from_arrays(xy=features[0].xy)
+    with pytest.raises(tp.MismatchError, match="a does not know the size of its image"):
+        tp.evaluate.repeatability(sizeless, features[1], truth)
     assert 0.5 < score.share <= 1 and score.pairs <= min(score.a, score.b)
     tie = tp.tie_points(*features)
     shares = tp.evaluate.matching_accuracy(tie.xy_a, tie.xy_b, truth)
@@ -183,7 +186,7 @@ def test_scores(features, truth, pair):
     assert tp.evaluate.disparity(pair.truth_left, pair.truth_left, truth_right=pair.truth_right, mask=half).pixels < 0.6 * seen.pixels
 
 
-def test_disparities_to_be_scored_are_in_pixels(pair):
+def test_disparities_are_taken_in_pixels(tmp_path, pair):
     truth, rounded = pair.truth_left, np.round(pair.truth_left)
     wanted = tp.evaluate.disparity(rounded, truth)
     for dtype in (np.int32, np.uint32, np.int64, np.float16, np.float64):
@@ -195,6 +198,15 @@ def test_disparities_to_be_scored_are_in_pixels(pair):
         for what, given in [("the disparity map", (stored, truth)), ("the truth", (truth, stored)), ("the truth of the right image", (truth, truth, stored))]:
             with pytest.raises(tp.ImageError, match=rf"{what} holds {stored.dtype}, .*: expected pixels as float32; .*read_disparity.*astype"):
                 tp.evaluate.disparity(*given[:2], truth_right=given[2] if given[2:] else None)
+    found, opencv = tp.Stereo(disparities=40, device="cpu").compute(pair.left, pair.right), (16 * truth).astype(np.int16)
+    for call in (
+        lambda: tp.io.write_disparity(tmp_path / "disparity.pfm", opencv),
+        lambda: found.assess(opencv),
+        lambda: tp.report(found, truth=opencv),
+        lambda: dataclasses.replace(found, disparity=opencv).depth(),
+    ):
+        with pytest.raises(tp.ImageError, match="holds int16, whose values may be multiples of disparities"):
+            call()
 
 
 def test_reports_are_written(tmp_path, scene, pair, features):
@@ -218,6 +230,20 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     assert "Stereo(disparities=40)" in tp.report(found, made="tp.Stereo(disparities=40)")
     for shown, verdict in [(page, registered.tie_points.verdict), (tp.report(found), found.verdict)]:
         assert f'<div class="verdict {verdict}"' in shown
+
+
+def test_results_of_masked_arrays_are_shown_and_written(tmp_path, scene, pair):
+    stereo, known = tp.Stereo(disparities=40, device="cpu"), tp.Calibration(focal=500, principal=(0, 0), baseline=1)
+    found = stereo.compute(np.ma.masked_less(pair.left, 20), pair.right, known)
+    xyz, rgb = found.points()
+    there = np.isfinite(found.depth())
+    assert len(xyz) and np.array_equal(rgb[:, 0], pair.left[there])
+    assert tp.io.write_points(tmp_path / "points.ply", found) == len(xyz)
+    assert "Disparities" in tp.report(found)
+    masked = np.ma.masked_less(scene.reference, 20)
+    registered = tp.register(masked, scene.moving, device="cpu")
+    assert "One on the other" in tp.report(registered)
+    assert np.array_equal(tp.draw(registered), tp.draw(dataclasses.replace(registered, fixed=scene.reference)))
 
 
 def test_a_page_of_disparities_shows_reasons_and_the_truth(pair):

@@ -43,3 +43,17 @@ def test_taps_and_kernels_of_the_command(tmp_path, run):  # noqa: F811
             wrong()
     with pytest.raises(tp.OptionError, match="sum is not 0"):
         tp.filter.convolve(image, [[1, -1]], normalise=True)
+
+
+def test_the_axis_of_one_channel_stays(scene):
+    image = scene.reference[..., None]
+    calls = [
+        lambda image: tp.filter.gauss(image, 2.0),
+        tp.filter.sobel,
+        lambda image: tp.filter.convolve(image, [[1, 2, 1]]),
+        lambda image: tp.filter.resample(image, "halve"),
+        lambda image: tp.warp(image, np.eye(3)),
+        lambda image: tp.register(scene.moving, image, device="cpu").warped,
+    ]
+    for call in calls:
+        assert np.array_equal(call(image), call(scene.reference)[..., None])

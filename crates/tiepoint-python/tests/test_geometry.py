@@ -202,6 +202,11 @@ def test_tie_points_find_the_scene(features, truth):
     assert plain.model is None and plain.inliers.all()
     assert np.array_equal(plain.pairs, tp.match(*features, device="cpu").pairs)
     assert pickle.loads(pickle.dumps(found)) == found
+    for odd in (False, True, {"radius": 3.0}):
+        with pytest.raises(tp.OptionError, match=r"option rematch is .*: expected a Rematch, such as tiepoint\.Rematch\(\), or None"):
+            tp.tie_points(*features, rematch=odd)
+    with pytest.raises(tp.OptionError, match="option model is essential, .*: expected fundamental"):
+        tp.tie_points(*features, "essential")
     once = tp.tie_points(*features, rematch=None, device="cpu")
     assert np.array_equal(once.pairs, plain.pairs)
 

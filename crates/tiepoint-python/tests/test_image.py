@@ -180,7 +180,7 @@ def test_batches(scene):
         assert list(SIFT.detect_many(batch)) == wanted, batch.shape
     told = []
     assert list(SIFT.detect_many([a, b], progress=told.append)) == wanted
-    assert [(s.task, s.done, s.total) for s in told] == [("Sift", 2, 2)]
+    assert [(s.task, s.done, s.total) for s in told] == [("SIFT", 1, 2), ("SIFT", 2, 2)]
 
 
 def test_colours_become_grey(scene):
@@ -229,6 +229,24 @@ def test_results_own_their_memory():
     assert image.shape == (40, 50) and image.dtype == np.float32
     out = tp.filter.gauss(image, 1.0)
     assert out.flags.c_contiguous and not np.shares_memory(out, image)
+
+
+def test_arrays_that_are_lent_by_dlpack_alone_are_taken_everywhere(features):
+    found = features[0]
+    floats = Capsule(found.unit().astype(np.float64))
+    stored = {"keypoints": Capsule(found.xy.copy()), "descriptors": Capsule(found.unit().T.copy()), "name": np.array("a.jpg")}
+    assert np.array_equal(tp.interop.from_hloc(stored).xy, found.xy)
+    keypoints = tp.interop.to_opencv(found)[0]
+    assert tp.interop.from_opencv(keypoints, floats, [320, 240]).image_size == (320, 240)
+    lafs = tp.interop.to_lafs(found)
+    assert np.array_equal(tp.interop.from_lafs(lafs, floats).descriptors, found.unit())
+    kernel = np.ones((3, 3), np.float32)
+    image = tp.synth.texture((60, 50))
+    for normalise in (False, True):
+        wanted = tp.filter.convolve(image, kernel, normalise=normalise)
+        assert np.array_equal(tp.filter.convolve(image, Capsule(kernel), normalise=normalise), wanted)
+    assert np.array_equal(tp.raster.read((Capsule(image.copy()),)).values, image)
+    assert np.array_equal(tp.raster.read(Capsule(image.copy())).values, image)
 
 
 def test_arrays_of_results_are_read_only(features, scene, pair):

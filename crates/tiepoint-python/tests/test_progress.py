@@ -50,6 +50,21 @@ def test_a_function_gets_the_progress_of_a_collection(folder, tmp_path):
     assert len(told) == len(told[:]) and threading.main_thread().is_alive()
 
 
+def test_a_function_is_not_told_of_what_it_calls_itself():
+    image, small = tp.synth.texture((640, 480)), tp.synth.texture((320, 240))
+    told = []
+
+    def hear(state):
+        told.append(state)
+        if len(told) < 5:
+            tp.register(small, small, device="cpu")
+
+    tp.register(image, image, device="cpu", progress=hear)
+    rises([state for state in told if state.task == told[0].task])
+    assert told
+    tp.register(small, small, device="cpu", progress=False)
+
+
 def test_an_exception_of_the_progress_function_ends_the_work(folder, tmp_path):
     def stop(state):
         raise LookupError(state.task)
@@ -124,4 +139,4 @@ def test_tqdm_itself_where_it_is_installed(monkeypatch):
     images = [tp.synth.texture((60, 50))] * 10
     assert len(list(tp.Sift(device="cpu").detect_many(images, progress=True))) == 10
     [bar] = bars
-    assert (bar.name, bar.n, bar.total, bar.closed) == ("Sift", 10, 10, True)
+    assert (bar.name, bar.n, bar.total, bar.closed) == ("SIFT", 10, 10, True)

@@ -1,5 +1,6 @@
 """Rasters: transform, CRS and nodata go in, the reference's grid comes out; also with rasterio and xarray, if installed."""
 
+import dataclasses
 import doctest
 import json
 import os
@@ -170,6 +171,18 @@ def test_qgis_points_of_a_georeferenced_raster(scene, tmp_path):
     assert (table[:, 3] > 4_999_000).all()
 
 
+def test_the_number_of_a_coordinate_system_is_its_epsg_code(found, tmp_path):
+    reference = dataclasses.replace(found.reference, crs=np.int64(32633))
+    numbered = dataclasses.replace(found, reference=reference)
+    for write in (lambda of, path: of.to_vrt(path, "moving.tif"), lambda of, path: of.to_qgis_points(path)):
+        written = []
+        for of in (found, numbered):
+            write(of, tmp_path / "written")
+            written.append((tmp_path / "written").read_text())
+        assert written[0] == written[1]
+    assert repr(reference) == repr(found.reference)
+
+
 @pytest.mark.parametrize(
     ("crs", "member"),
     [
@@ -279,6 +292,7 @@ def test_results_are_printed_pickled_and_compared(found):
         ((np.zeros((4, 4)), (1, 2, 3)), "six numbers"),
         ((np.zeros((4, 4)), (0, 0, 0, 0, 0, 0)), "inverted"),
         ((np.zeros((4, 4)), (1, 0, float("nan"), 0, 1, 0)), "finite"),
+        ((np.zeros((4, 4)), (300_000.0, 0.5, 0.0, 5_000_000.0, 0.0, -0.5)), "GDAL's order .*: expected a, b, c, d, e, f"),
         ((np.zeros((4, 4)), None, None, None, 5), "parts"),
         ((np.zeros((4, 4)), None, None, [0, 0]), r"nodata of a raster is \[0, 0\]: expected one number"),
         ((np.zeros((4, 4)), None, None, "none"), "expected one number"),
@@ -303,6 +317,13 @@ def test_wrong_options_and_missing_places(scene, found):
         raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
     with pytest.raises(tp.OptionError, match="nodata"):
         raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
+    with pytest.raises(tp.OptionError, match="option fill is 77: .* nodata"):
+        raster.register((scene.reference,), (scene.moving,), fill=77)
+    with pytest.raises(tp.OptionError, match="option bands is 1: expected a list of one or three from 1 to 1"):
+        raster.register((scene.reference,), (scene.moving,), bands=1)
+    for show in (tp.draw, tp.report):
+        with pytest.raises(tp.OptionError, match=r"of RasterRegistration|for RasterRegistration: expected its \.registration"):
+            show(found)
     for odd in (np.nan, np.inf, 0.5, -9999, [7], "7"):
         told = raster.register((scene.reference,), (scene.moving, None, None, odd), "affine", device="cpu").warped.nodata
         assert told == (7 if odd in ([7], "7") else None), "no value of a byte is no nodata"

@@ -140,6 +140,27 @@ def test_every_cost(pair, cost):
     assert stereo.options["p1"] > 0
 
 
+def test_images_may_be_overwritten_after_their_disparities_are_found(pair):
+    stereo = tp.Stereo(disparities=40, device="cpu")
+    left, right, mask = np.array(pair.left), np.array(pair.right), np.ones(pair.left.shape, bool)
+    found = [stereo.compute(left, right, mask_left=mask), *stereo.compute_many([(left, right)])]
+    wanted = found[0].assess()
+    left[:], right[:], mask[:] = 0, 0, False
+    assert found[0].assess() == found[1].assess() == wanted
+
+
+def test_disparities_are_not_lost_when_the_source_of_pairs_fails(pair):
+    def pairs():
+        yield from [(pair.left, pair.right)] * 2
+        raise OSError("the camera is gone")
+
+    found = []
+    with pytest.raises(OSError, match="camera"):
+        for each in tp.Stereo(disparities=40, device="cpu").compute_many(pairs()):
+            found.append(each)
+    assert len(found) == 2 and found[0] == found[1]
+
+
 def test_a_sequence_gives_each_pair_s_own_result(pair):
     stereo = tp.Stereo(disparities=40, right=True, device="cpu")
     pairs = [(pair.left, pair.right), (pair.left[:100], pair.right[:100]), (pair.left, pair.right)]
@@ -171,6 +192,7 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         ({"baseline": np.float64(-0.12)}, r"option baseline is -0.12: .* above 0; OpenCV's T\[0\] is negative, and its absolute value"),
         ({"baseline": float("inf")}, "option baseline is inf: expected a finite number above 0$"),
         ({"doffs": float("nan")}, "option doffs is nan: expected a finite number"),
+        ({"principal": 5}, "option principal is 5: expected two numbers, cx and cy"),
         ({"principal": (0, float("inf"))}, r"option principal is \(0, inf\): expected a finite number"),
     ],
 )

@@ -127,6 +127,12 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
         return found.astype(np.float32)
 
 
+def like(found: Any, given: Any) -> Any:
+    """An image with an axis for its one channel, if the given one has it; on a card without it."""
+    shape: Any = getattr(given, "shape", ())
+    return found[..., None] if len(shape) == 3 and shape[2] == 1 and not isinstance(found, DeviceArray) else found
+
+
 def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
     """A mask of `uint8`: 255 where the given one is neither 0 nor NaN."""
     import numpy as np

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -15,8 +17,25 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Options")
 
 
+#: The heading of a docstring's parameters.
+_PARAMETERS = "\n\nParameters\n----------\n"
+
+
 class Options:
     """Immutable options that are given by name. `replace` makes a changed copy."""
+
+    #: Options of the base class that the docstring leaves out.
+    _left_out: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Appends the parameters of the class's table of options to its docstring."""
+        own = inspect.cleandoc(cls.__doc__ or "")
+        tables = [inspect.cleandoc(base.__doc__ or "").partition(_PARAMETERS)[2] for base in cls.__bases__]
+        for parameter in re.split(r"\n(?=\S)", "\n".join(filter(None, tables))):
+            name = parameter.partition(" :")[0]
+            if name and name not in cls._left_out and f"\n{name} : " not in own:
+                own += ("\n" if _PARAMETERS in own else _PARAMETERS) + parameter
+        cls.__doc__ = own
 
     def _given(self) -> dict[str, Any]:
         """The options as they were given."""
@@ -41,7 +60,10 @@ class Result:
         numpy = sys.modules.get("numpy")
         for name, value in self._fields().items():
             if numpy is not None and type(value) is numpy.ndarray and name not in self._theirs:
-                value.setflags(write=False)
+                # The caller's own array stays writable.
+                shown = value.view()
+                shown.setflags(write=False)
+                object.__setattr__(self, name, shown)
 
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -95,6 +117,9 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(same.all())
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(map(_equal, a, b))
+    # An array and None, or a number.
+    if bool(getattr(a, "shape", ())) != bool(getattr(b, "shape", ())):
+        return False
     return bool(a == b)
 
 

@@ -73,7 +73,10 @@ class Calibration(Result):
             if not 0 < (value := getattr(self, name)) < math.inf:
                 advice = "; OpenCV's T[0] is negative, and its absolute value is meant" if name == "baseline" and value < 0 else ""
                 raise OptionError(f"option {name} is {value}: expected a finite number above 0{advice}")
-        cx, cy = self.principal
+        try:
+            cx, cy = (float(value) for value in self.principal)
+        except (TypeError, ValueError):
+            raise OptionError(f"option principal is {self.principal!r}: expected two numbers, cx and cy") from None
         for name, value in [("doffs", self.doffs), ("principal", cx), ("principal", cy)]:
             if not math.isfinite(value):
                 raise OptionError(f"option {name} is {getattr(self, name)}: expected a finite number of pixels")
@@ -97,8 +100,8 @@ class Calibration(Result):
 
     def write(self, path: _Path) -> None:
         """Write a file that `read` and the command read. The name decides the format: ``.txt`` (Middlebury, the only one
-        for affine cameras), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and Q), or a name such as
-        ``camera_info.yaml`` (ROS, the right camera)."""
+        for affine cameras, and the only one that stores `disparities`), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and
+        Q), or a name such as ``camera_info.yaml`` (ROS, the right camera)."""
         _core.write_rectified(path, self._fields())
 
 

@@ -92,8 +92,6 @@ class Status(TypedDict):
 class CollectionOptions(_options.CollectionOptions):
     """How a collection is processed, as its work folder records it.
 
-    Its options are those of the library's `CollectionOptions`, but for `list`, and:
-
     Parameters
     ----------
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "matches"} or path
@@ -102,6 +100,8 @@ class CollectionOptions(_options.CollectionOptions):
     matches : path, optional
         A file of matches to verify instead of a search: COLMAP's text, or hloc's ``matches.h5``.
     """
+
+    _left_out = ("list",)
 
     pairs: str | os.PathLike[str] = "auto"  # type: ignore[assignment]
     matches: str | os.PathLike[str] | None = None

@@ -131,7 +131,8 @@ def _parts(
         return blend, _nothing()
     if isinstance(result, Disparities):
         return _colours(np.asarray(result.disparity)), _nothing()
-    raise OptionError(f"there is no picture of {type(result).__name__}: expected a result of tiepoint")
+    expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
+    raise OptionError(f"there is no picture of {type(result).__name__}: expected {expected}")
 
 
 def _one(images: tuple[Any, ...], wanted: int) -> list[Any]:
@@ -144,6 +145,7 @@ def rgb(image: Any) -> _Bytes:
     """An image as (H, W, 3) uint8: 16 bits and floats from their 1st to their 99th percentile."""
     import numpy as np
 
+    image = _arrays.unmasked(image, None)[0]
     found = _arrays.image(image.numpy() if isinstance(image, DeviceArray) else _arrays.host(image, "the image"), "the image")
     if found.ndim == 2:
         found = found[..., None]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Options
-from ._arrays import batch, unmasked
+from ._arrays import batch, image, lies_on_host, unmasked
 from ._core import Features
 from ._options import SiftOptions, SurfOptions
 from ._progress import counting
@@ -82,7 +81,8 @@ class _Detector(Options):
         ----------
         images : iterable of array_like
             Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
-            searches images of the same size and type together.
+            searches images of the same size and type together, up to 8, and only ``device="cpu"`` takes them one by one. An
+            iterator may write each image into the same memory. If it fails, the features of all images before come first.
         progress : callable or True, optional
             Reports the number of images that are done: see `collect`.
 
@@ -92,15 +92,15 @@ class _Detector(Options):
             Those of each image.
         """
         several = batch(images)
-        rest = iter(several)
         total = len(several) if isinstance(several, Sized) else None
-        with counting(type(self).__name__, total, progress) as count:
-            while some := list(itertools.islice(rest, _TOGETHER)):
-                both = [unmasked(image, None) for image in some]
-                if any(mask is not None for _, mask in both):
-                    yield from (self._finder.detect(image, mask) for image, mask in both)
+        # The CPU searches one image after the other.
+        most = 1 if getattr(self.device, "name", self.device) == "cpu" else _TOGETHER
+        with counting(type(self).__name__.upper(), total, progress) as count:
+            for some in _groups(several, most):
+                if some[0][1] is not None:
+                    yield self._finder.detect(*some[0])
                 else:
-                    yield from self._finder.detect_together([image for image, _ in both])
+                    yield from self._finder.detect_together([image for image, _ in some])
                 count(len(some))
 
     def __call__(self, image: _Image, mask: _Image | None = None) -> Features:
@@ -108,11 +108,35 @@ class _Detector(Options):
         return self.detect(image, mask)
 
 
+def _groups(images: Iterable[Any], most: int) -> Iterator[list[tuple[Any, Any]]]:
+    """Images with their masks, up to `most` together; one with a mask, or on a card, is alone. If the source fails, those
+    that it gave before come first."""
+    some: list[tuple[Any, Any]] = []
+    try:
+        for each in images:
+            given, mask = unmasked(each, None)
+            is_alone = mask is not None or not lies_on_host(given)
+            if is_alone and some:
+                yield some
+                some = []
+            if not is_alone and most > 1:
+                # The source may write the next image into the same memory.
+                given = image(given, "an image").copy()
+            some.append((given, mask))
+            if is_alone or len(some) == most:
+                yield some
+                some = []
+    except Exception:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sift(_Detector, SiftOptions):
     """SIFT after Lowe (IJCV 2004), with every orientation and no positional bias.
-
-    Its options are those of `SiftOptions`, and:
 
     Parameters
     ----------
@@ -142,12 +166,18 @@ class Sift(_Detector, SiftOptions):
         Returns
         -------
         features : Features
-            The given features in their order with descriptors, without those outside the image and those too large for
-            it.
+            The given features in their order with descriptors, without those outside the image or where it is masked, and
+            those too large for it.
         rows : ndarray
             (M,) int64: which of `given` they are.
         """
-        found, rows = self._finder.describe(unmasked(image, None)[0], given)
+        image, shown = unmasked(image, None)
+        found, rows = self._finder.describe(image, given)
+        if shown is not None:
+            # The pixels of the places, as `detect` finds them.
+            column, row = found.xy.round().astype(int).T
+            kept = shown[row.clip(0, len(shown) - 1), column.clip(0, shown.shape[1] - 1)]
+            found, rows = found[kept], rows[kept]
         return found, rows
 
     range: tuple[float, float] | None = None
@@ -157,8 +187,6 @@ class Sift(_Detector, SiftOptions):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Surf(_Detector, SurfOptions):
     """SURF after Bay et al. (CVIU 2008), and as OpenSURF and OpenCV have it.
-
-    Its options are those of `SurfOptions`, and:
 
     Parameters
     ----------

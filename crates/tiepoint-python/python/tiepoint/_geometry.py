@@ -380,4 +380,5 @@ def warp(
         raise OptionError(f"option shape is {shape}: expected rows and columns")
     size = (width, height)
     options = {"interpolation": interpolation, "fill": fill}
-    return _core.warp(device, pixels, named(model), size, options)
+    found: npt.NDArray[Any] = _arrays.like(_core.warp(device, pixels, named(model), size, options), pixels)
+    return found

@@ -23,6 +23,12 @@ def coefficients(transform: Any) -> _Coefficients:
         raise ImageError(f"the transform is {transform!r}: expected the six numbers a, b, c, d, e, f") from None
     if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
         raise ImageError(f"the transform is {transform!r}: expected finite numbers that can be inverted")
+    # An Affine names its coefficients; plain numbers may be GDAL's GetGeoTransform, which rasterio refuses by the same rule.
+    if not hasattr(transform, "a") and c == e == 0 and b > 0 > f:
+        raise ImageError(
+            f"the transform is {transform!r}, which looks like GDAL's order c, a, b, f, d, e: expected a, b, c, d, e, f; "
+            "Affine.from_gdal(*transform) converts it"
+        )
     return a, b, c, d, e, f
 
 
@@ -62,20 +68,18 @@ def placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
 
 
 def wkt(crs: Any) -> str:
-    """The CRS as WKT if it can be converted, otherwise as it was given, in one line."""
-    told = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
-    return " ".join(told.split())
+    """The CRS as WKT if it can be converted, otherwise as it was given, in one line; a number is an EPSG code."""
+    told = " ".join((crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)).split())
+    return f"EPSG:{told}" if told.isdecimal() else told
 
 
 def epsg(crs: Any) -> int | None:
     """The EPSG code of the CRS, if it has one."""
-    if isinstance(crs, int):
-        return crs
     if hasattr(crs, "to_epsg"):
         code = crs.to_epsg()
         return None if code is None else int(code)
-    # "EPSG:32633", or WKT, whose last part is the number of the whole.
-    told = re.fullmatch(r"\s*EPSG:(\d+)\s*", str(crs), re.IGNORECASE)
+    # "EPSG:32633" or 32633, or WKT, whose last part is the number of the whole.
+    told = re.fullmatch(r"\s*(?:EPSG:)?(\d+)\s*", str(crs), re.IGNORECASE)
     told = told or re.search(r'(?:ID|AUTHORITY)\["EPSG",\s*"?(\d+)"?\]\]\s*$', str(crs))
     return None if told is None else int(told[1])
 

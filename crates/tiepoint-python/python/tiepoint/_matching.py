@@ -9,7 +9,7 @@ from . import _core
 from ._base import Result
 from ._geometry import Model, named, robust
 from ._options import RematchOptions
-from .errors import MismatchError
+from .errors import MismatchError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ class Matches(Result):
 
 
 class Rematch(RematchOptions):
-    """The second search, near the places that the model predicts, with the options of `RematchOptions`."""
+    """The second search, near the places that the model predicts."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -178,6 +178,13 @@ def tied(a: Features, b: Features, found: dict[str, Any]) -> TiePoints:
 def matching(ratio: float | None, mutual: bool, same_sign: bool, max_distance: float | None) -> dict[str, Any]:
     """The options of matching."""
     return {"ratio": ratio, "mutual": mutual, "same_sign": same_sign, "max_distance": max_distance}
+
+
+def second(rematch: Any) -> dict[str, Any] | None:
+    """The options of the second search."""
+    if not isinstance(rematch, (RematchOptions, type(None))):
+        raise OptionError(f"option rematch is {rematch!r}: expected a Rematch, such as tiepoint.Rematch(), or None")
+    return None if rematch is None else rematch._given()
 
 
 def _checked(a: Any, b: Any) -> tuple[Features, Features]:
@@ -306,5 +313,7 @@ def tie_points(
     """
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
-    again = None if rematch is None else dataclasses.asdict(rematch)
+    again = second(rematch)
+    if model == "essential":  # type: ignore[comparison-overlap]
+        raise OptionError("option model is essential, which needs cameras: expected fundamental, and then estimate(…, \"essential\", K=K)")
     return tied(a, b, _core.tie_points(device, *_checked(a, b), model, options, estimation, again))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from .errors import OptionError
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 if TYPE_CHECKING:
     #: The values that an argument `progress` takes.
-    _Progress = Callable[[State], object] | Literal[True] | None
+    _Progress = Callable[[State], object] | bool | None
 
 
 class _Bar:
@@ -127,7 +127,7 @@ class _Log:
 @contextlib.contextmanager
 def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
     """A function that passes states on to the caller's function, the bar and the log; None if there are none of these."""
-    if progress is not None and progress is not True and not callable(progress):
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise OptionError(f"option progress is {progress!r}: expected a function of one argument, True or None")
     bar = _Bar() if progress is True else None
     hears: list[Callable[[State], object]] = [_Log()] if log().isEnabledFor(_INFO) else []
@@ -137,8 +137,13 @@ def _told(progress: _Progress) -> Iterator[Callable[[State], None] | None]:
         hears.append(progress)
 
     def tell(state: State) -> None:
-        for hear in hears:
-            hear(state)
+        # What the function itself calls is not reported to it.
+        before = _core.watch(None)
+        try:
+            for hear in hears:
+                hear(state)
+        finally:
+            _core.watch(before)
 
     try:
         yield tell if hears else None

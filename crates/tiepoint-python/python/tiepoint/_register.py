@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
-from ._arrays import unmasked
+from ._arrays import like, unmasked
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust
-from ._matching import Rematch, TiePoints, matching, tied
+from ._matching import Rematch, TiePoints, matching, second, tied
 from ._progress import watched
 from .errors import OptionError
 
@@ -219,7 +219,7 @@ def register(
         model,
         matching(ratio, mutual, same_sign, max_distance),
         robust(threshold, confidence, max_iterations, false_alarms, seed),
-        None if rematch is None else dataclasses.asdict(rematch),
+        second(rematch),
         views,
         (modality, scale_range),
         {"interpolation": interpolation, "fill": fill},
@@ -231,7 +231,7 @@ def register(
     of_moving, of_fixed = found["features"]
     tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
-    return Registration(fixed, moving, found["warped"], found["covered"], tie.model, tie)
+    return Registration(fixed, moving, like(found["warped"], moving), found["covered"], tie.model, tie)
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:

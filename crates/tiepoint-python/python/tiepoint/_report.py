@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._arrays import disparities, unmasked
 from ._collection import Collection
 from ._matching import TiePoints
 from ._register import Rectified, Registration
@@ -93,7 +94,8 @@ def report(
     elif isinstance(result, Disparities):
         heading, sections = f"Disparities of {names[0]}", [_disparity(result, names, truth)]
     else:
-        raise OptionError(f"there is no page for {type(result).__name__}")
+        expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
+        raise OptionError(f"there is no page for {type(result).__name__}: expected {expected}")
     return _written(_core.report((title or heading, repr(result), _made(result, made)), sections, limit), path)
 
 
@@ -126,11 +128,16 @@ def _support(tie: TiePoints) -> float:
     return 6.0 if tie.a.descriptors.shape[1] == 128 else 10.0
 
 
+def _named(name: str, image: Any) -> tuple[str, Any]:
+    """An image as the page takes it; what is masked is shown, too."""
+    return name, unmasked(image, None)[0]
+
+
 def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) -> _Section:
     view = {
         "kind": "matches",
-        "a": (names[0], images[0]),
-        "b": (names[1], images[1]),
+        "a": _named(names[0], images[0]),
+        "b": _named(names[1], images[1]),
         "features_a": tie.a,
         "features_b": tie.b,
         "pairs": tie.pairs,
@@ -151,7 +158,7 @@ def _registration(result: Registration, names: tuple[str, str]) -> list[_Section
     tie = result.tie_points
     view = {
         "kind": "registration",
-        "reference": (names[1], result.fixed),
+        "reference": _named(names[1], result.fixed),
         "warped": (names[0], result.warped),
         "covered": result.covered,
         "predicted": result.model.apply(tie.xy_a[tie.inliers]),
@@ -172,14 +179,15 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
     import numpy as np
 
+    truth = None if truth is None else disparities(truth, "the truth")
     disparity = np.asarray(result.disparity)
     found = disparity[np.isfinite(disparity)]
     low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)
     known = result.calibration
     view = {
         "kind": "disparity",
-        "left": (names[0], result.images[0]),
-        "right": (names[1], result.images[1]),
+        "left": _named(names[0], result.images[0]),
+        "right": _named(names[1], result.images[1]),
         "disparity": result.disparity,
         "confidence": result.confidence,
         "reasons": result.reasons,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
-from ._arrays import host, unmasked, whole_costs
+from ._arrays import disparities, host, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
@@ -55,7 +55,7 @@ class Disparities(Result):
     calibration : Calibration or None
         The calibration of the pair, if it was given.
     images : tuple
-        The left and the right image that were given.
+        Copies of the left and the right image that were given, for `verdict`, `points` and pages.
     searched : tuple of int or None
         The least disparity and the number of disparities that were searched.
     masks : tuple
@@ -74,6 +74,10 @@ class Disparities(Result):
     searched: tuple[int, int] | None = None
     masks: tuple[Any, Any] = (None, None)
     no_data: float | None = None
+
+    def __post_init__(self) -> None:
+        disparities(self.disparity, "the disparity map")
+        super().__post_init__()
 
     @property
     def verdict(self) -> str:
@@ -97,6 +101,7 @@ class Disparities(Result):
         given = [host(image, "the image") for image in (*self.images, *self.masks)]
         (given[0], given[2]), (given[1], given[3]) = unmasked(given[0], given[2]), unmasked(given[1], given[3])
         map = host(self.disparity, "the disparity map")
+        truth = None if truth is None else disparities(truth, "the truth")
         return Assessment(*_core.assess_disparities(device, map, given, self.no_data, self.searched, truth))
 
     def depth(self, calibration: _CalibrationLike | None = None, *, device: Device | str | None = None) -> _Floats:
@@ -132,7 +137,7 @@ class Disparities(Result):
         rgb : ndarray
             (N, 3) uint8.
         """
-        colours = self.images[0] if colours is None else colours
+        colours = unmasked(self.images[0] if colours is None else colours, None)[0]
         xyz, rgb = _core.points(self.disparity, colours, self._calibration(calibration)._fields(), max_depth)
         return xyz, rgb
 
@@ -160,8 +165,6 @@ class Disparities(Result):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stereo(StereoOptions):
     """Semi-Global Matching of rectified pairs.
-
-    Its options are those of `StereoOptions`, and:
 
     Parameters
     ----------
@@ -239,7 +242,7 @@ class Stereo(StereoOptions):
         found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right), no_data=no_data
+            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right), no_data=no_data
         )
 
     def optimize(
@@ -284,7 +287,7 @@ class Stereo(StereoOptions):
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=(left, right), searched=self._searched, masks=(mask_left, mask_right)
+            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right)
         )
 
     def aggregate(
@@ -345,7 +348,8 @@ class Stereo(StereoOptions):
         ----------
         pairs : iterable of tuple of array_like
             The left and the right image of each pair, as `compute` takes them, but without masks: a masked array may
-            have no masked pixel. Images on a card are first copied to the host.
+            have no masked pixel. Images on a card are first copied to the host. If the iterator fails, the disparities of
+            all pairs before come first.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pairs.
         no_data : float, optional
@@ -377,13 +381,49 @@ class Stereo(StereoOptions):
                 else:
                     images.clear()
 
-            for left, right in pairs:
+            failed: list[Exception] = []
+            for left, right in _until_it_fails(pairs, failed):
                 full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
-                images.append((left, right))
+                images.append(_kept(left, right))
                 if full:
                     yield from oldest()
             while images:
                 yield from oldest()
+            if failed:
+                raise failed[0]
+
+
+def _until_it_fails(pairs: Iterable[Any], failed: list[Exception]) -> Iterator[Any]:
+    """The pairs; an exception of their source is put into `failed`, so that those before it are finished first."""
+    try:
+        yield from pairs
+    except Exception as error:
+        failed.append(error)
+
+
+def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The masks of two images; those that `rectify` made hold no data where they show nothing."""
+    made = (getattr(calibration, "left", None), getattr(calibration, "right", None))
+    if calibration is None or not all(map(_is_same, made, images)):
+        return masks
+    valid = (calibration.valid_left, calibration.valid_right)
+    both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
+    return both[0], both[1]
+
+
+def _kept(*images: Any) -> tuple[Any, Any]:
+    """Two images, or masks, for later verdicts and pages: copies, because the caller may write others into their memory."""
+    ways = [getattr(image, "copy", None) or getattr(image, "clone", None) for image in images]
+    a, b = (image if copy is None else copy() for image, copy in zip(images, ways, strict=True))
+    return a, b
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two images are one: the same object, or arrays of the same memory."""
+    if a is b or not (hasattr(a, "strides") and hasattr(b, "strides")):
+        return a is b
+    first, second = ((x.__array_interface__["data"][0], x.shape, x.strides) for x in (a, b))
+    return bool(first == second)
 
 
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:

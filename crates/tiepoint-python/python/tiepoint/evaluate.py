@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays, _core
 from ._base import Result
 from ._geometry import named
+from .errors import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,5 +184,8 @@ def repeatability(
     scale_ratio : float
         Largest ratio of the scales.
     """
+    for name, features in (("a", a), ("b", b)):
+        if 0 in getattr(features, "image_size", ()):
+            raise MismatchError(f"{name} does not know the size of its image: expected image_size=(width, height) where it was made")
     options = {"distance": distance, "scale_ratio": scale_ratio}
     return Repeatability(*_core.repeatability(a, b, named(truth)[1], options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from ._arrays import array, like
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def gauss(
     """
     if power_of_two and (size is None or sigma is not None):
         raise OptionError("option power_of_two is True: expected a size with it, and no sigma")
-    return _core.gauss(device, image, sigma, size, power_of_two, border)
+    found: npt.NDArray[Any] = like(_core.gauss(device, image, sigma, size, power_of_two, border), image)
+    return found
 
 
 def sobel(
@@ -77,7 +79,8 @@ def sobel(
     ndarray or DeviceArray
         Of the shape of the image.
     """
-    return _core.sobel(device, image, part, border)
+    found: npt.NDArray[Any] = like(_core.sobel(device, image, part, border), image)
+    return found
 
 
 def hessian(
@@ -171,16 +174,18 @@ def convolve(
     ndarray or DeviceArray
         Of the shape of the image.
     """
+    kernel = array(kernel, "the kernel")
     if normalise:
         import numpy as np
 
-        weights = np.asarray(kernel, np.float32)
+        weights = kernel.astype(np.float32)
         # The same order as in the command, for the same bits.
         total = sum(weights.ravel().astype(np.float64).tolist())
         if abs(total) < 1e-9:
             raise OptionError("option normalise is True: expected weights whose sum is not 0")
         kernel = (weights.astype(np.float64) / total).astype(np.float32)
-    return _core.convolve(device, image, kernel, float, border)
+    found: npt.NDArray[Any] = like(_core.convolve(device, image, kernel, float, border), image)
+    return found
 
 
 def integral(image: _Image, *, device: Device | str | None = None) -> npt.NDArray[np.uint64]:
@@ -222,5 +227,5 @@ def resample(
     ndarray
         Of the type and channels of the image.
     """
-    found: npt.NDArray[Any] = _core.resample(device, image, how)
+    found: npt.NDArray[Any] = like(_core.resample(device, image, how), image)
     return found

@@ -107,7 +107,7 @@ def from_opencv(
     packed = table[:, 5].astype(np.int64)
     octave = packed & 255
     if descriptors is not None:
-        descriptors = np.asarray(descriptors)
+        descriptors = _arrays.array(descriptors, "descriptors")
         whole = descriptors.size == 0 or (
             descriptors.min() >= 0 and descriptors.max() <= 255 and bool((descriptors == np.round(descriptors)).all())
         )
@@ -124,7 +124,7 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=image_size,
+        image_size=tuple(image_size),  # type: ignore[arg-type]
     )
 
 
@@ -276,12 +276,14 @@ def from_lafs(
     if descriptors is not None:
         descriptors = _arrays.array(descriptors, "descriptors")
         descriptors = descriptors.reshape(-1, descriptors.shape[-1])
+        if descriptors.dtype.kind == "f":
+            descriptors = descriptors.astype(np.float32, copy=False)
     return Features.from_arrays(
         xy=np.stack([x, y], 1),
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=image_size,
+        image_size=tuple(image_size),  # type: ignore[arg-type]
     )
 
 
@@ -296,9 +298,10 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     """
     import numpy as np
 
-    there = {name: np.asarray(stored[name]) for name in stored}
+    names = ("keypoints", "scores", "scales", "oris", "descriptors", "image_size")
+    there = {name: _arrays.array(stored[name], name) for name in names if name in stored}
     if "keypoints" not in there:
-        raise ImageError(f"there are {', '.join(sorted(there)) or 'no arrays'}: expected keypoints at least")
+        raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
     width, height = (int(v) for v in there.get("image_size", (0, 0)))
     descriptors = there.get("descriptors")
     return Features.from_arrays(

@@ -223,7 +223,7 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
 def write_disparity(path: _Path, disparity: Any, *, compress: _Compression = "none") -> None:
     """Write a disparity map: ``.pfm`` (none: +∞), ``.tif``, ``.exr`` or ``.npy`` (none: NaN), ``.png`` (16 bits, 256
     times; none: 0). `compress` is that of `write`."""
-    disparity = getattr(disparity, "disparity", disparity)
+    disparity = _arrays.disparities(getattr(disparity, "disparity", disparity), "the disparity map")
     _core.write_disparity(path, disparity, compress)
 
 
@@ -265,7 +265,7 @@ def write_points(
         The number of points.
     """
     fields = rectified(found._calibration(calibration))._fields()
-    colours = found.images[0] if colours is None else colours
+    colours = _arrays.unmasked(found.images[0] if colours is None else colours, None)[0]
     return _core.write_points(path, found.disparity, colours, fields, max_depth, ascii)
 
 

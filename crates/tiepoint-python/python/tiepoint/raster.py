@@ -92,7 +92,8 @@ class Raster(Result):
     def __post_init__(self) -> None:
         import numpy as np
 
-        values, mask = np.asarray(self.values), self.mask
+        lent = hasattr(self.values, "__dlpack__") and not hasattr(self.values, "__array__")
+        values, mask = np.from_dlpack(self.values) if lent else np.asarray(self.values), self.mask
         holes: Any = np.ma.getmaskarray(self.values) if isinstance(self.values, np.ma.MaskedArray) else None
         if values.ndim == 3 and values.shape[2] in (2, 3, 4) and values.shape[0] > 4:
             values = np.moveaxis(values, -1, 0)
@@ -429,7 +430,7 @@ def read(raster: Any) -> Raster:
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
         return _of_data_array(raster)
-    if hasattr(raster, "__array__"):
+    if hasattr(raster, "__array__") or hasattr(raster, "__dlpack__"):
         return Raster(raster)
     raise ImageError(
         f"{type(raster).__name__} is no raster: expected a dataset of rasterio, a path, a DataArray, a Raster or a tuple "
@@ -491,6 +492,8 @@ def register(
     >>> found.gcps[0]._fields
     ('row', 'col', 'x', 'y', 'z')
     """
+    if "fill" in options:
+        raise OptionError(f"option fill is {options['fill']}: expected none; nodata is the value of pixels without input")
     fixed, laid = read(reference), read(moving)
     filled = _filled(laid, nodata)
     found = _register.register(
@@ -511,8 +514,8 @@ def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
     there = raster.bands
     if bands is None:
         bands = raster.searched or ((1, 2, 3) if len(there) in (3, 4) else (1,))
-    if len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
-        raise OptionError(f"option bands is {tuple(bands)}: expected one or three from 1 to {len(there)}")
+    if not hasattr(bands, "__len__") or len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
+        raise OptionError(f"option bands is {bands}: expected a list of one or three from 1 to {len(there)}")
     chosen = there[[band - 1 for band in bands]]
     valid = dataclasses.replace(raster, values=chosen).valid()
     if not _is_whole(chosen.dtype):

@@ -648,7 +648,9 @@ def warpPerspective(  # noqa: N802
     try:
         if flags & WARP_INVERSE_MAP:
             matrix = np.linalg.inv(matrix).astype(np.float64)
-        made = warp(image, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=fill)
+        # As OpenCV, without an axis for one channel.
+        given = image[..., 0] if image.ndim == 3 and channels == 1 else image
+        made = warp(given, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=fill)
     except (np.linalg.LinAlgError, ModelError):
         raise ModelError("M is singular: it has no inverse") from None
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
