@@ -156,7 +156,7 @@ def test_disparities_are_not_lost_when_the_source_of_pairs_fails(pair):
 
     found = []
     with pytest.raises(OSError, match="camera"):
-        for each in tp.Stereo(disparities=40, device="cpu").compute_many(pairs()):
+        for each in tp.Stereo(disparities=40).compute_many(pairs(), batch=4):
             found.append(each)
     assert len(found) == 2 and found[0] == found[1]
 
