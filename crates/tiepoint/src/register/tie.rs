@@ -475,7 +475,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::feature::Descriptors;
-    use crate::image::{ImageView, Size};
+    use crate::image::Size;
 
     /// Features on a grid that is shifted by (3, 2) px from A to B; no two pairs share a descriptor.
     fn shifted() -> [Features; 2] {
