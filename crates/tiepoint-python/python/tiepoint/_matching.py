@@ -246,7 +246,8 @@ def match(
     mutual : bool
         Keep a match only when each is the other's nearest. The command's ``--one-way`` is ``mutual=False``.
     same_sign : bool
-        Compare bright on dark with bright on dark only. The command's ``--any-sign`` is ``same_sign=False``.
+        Compare bright on dark with bright on dark only, unless a feature of either image has no known sign. The command's
+        ``--any-sign`` is ``same_sign=False``.
     max_distance : float, optional
         Largest distance of descriptors; unit vectors are at most 2 apart.
     guide : Model, Estimate or array_like, optional
