@@ -200,7 +200,7 @@ def test_colours_become_grey(scene):
         (None, "None: expected an array; cv2.imread"),
         (b"GIF", "bytes: .* tiepoint.io.decode"),
         (pathlib.Path("picture.png"), "a path, 'picture.png': .* tiepoint.read"),
-        (np.ma.masked_equal(np.zeros((4, 5, 6)), 0), "expected"),
+        (np.ma.masked_equal(np.zeros((4, 5, 6)), 0), "channels come last"),
         (np.zeros(5, np.uint8), r"shape \[5\]"),
         (np.zeros((3, 40, 50), np.uint8), r"channels come last here, .* \(40, 50, 3\)"),
         (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]: channels come last here"),
