@@ -259,11 +259,19 @@ impl PairEvidence {
     /// where they have no model.
     pub fn of(
         keypoints: [&[Keypoint]; 2],
-        [size, size_b]: [Size; 2],
+        sizes: [Size; 2],
         tie: &TiePoints,
         options: &TieOptions,
     ) -> Option<Self> {
         let model = tie.b_from_a?;
+        // Features of other programs may not know the size of their picture: they reach about as far as it does.
+        let [size, size_b] = [0, 1].map(|i| match sizes[i].area() {
+            0 => Size::new(
+                keypoints[i].iter().map(|k| k.x.ceil() as usize + 1).max().unwrap_or(0),
+                keypoints[i].iter().map(|k| k.y.ceil() as usize + 1).max().unwrap_or(0),
+            ),
+            _ => sizes[i],
+        });
         // Places tied by structure and matches that were given have no scale or turn of their own.
         let has_descriptors = !tie.first.is_empty();
         let residuals_of = |matches: &[Match]| {

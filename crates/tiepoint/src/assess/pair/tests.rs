@@ -262,6 +262,15 @@ fn masked_parts_do_not_count() {
             .unwrap()
             .value
     };
+    let known =
+        PairEvidence::of([&keypoints, &keypoints], [size; 2], &whole, &TieOptions::default()).unwrap();
+    let unknown =
+        PairEvidence::of([&keypoints, &keypoints], [Size::new(0, 0); 2], &whole, &TieOptions::default());
+    assert_eq!(
+        (known.shared, unknown.unwrap().cells.map(|cell| cell.inliers > 0)),
+        (9, [true; 9]),
+        "of no known size"
+    );
     assert_eq!(spread(&whole), 3.0 / 9.0, "in the left third");
     for hidden in both {
         assert_eq!(spread(&TiePoints { hidden, ..whole.clone() }), 1.0, "{hidden:?}");
