@@ -426,16 +426,6 @@ def _is_same(a: Any, b: Any) -> bool:
     return bool(first == second)
 
 
-def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The masks of two images; those that `rectify` made hold no data where they show nothing."""
-    made = (getattr(calibration, "left", None), getattr(calibration, "right", None))
-    if calibration is None or made[0] is not images[0] or made[1] is not images[1]:
-        return masks
-    valid = (calibration.valid_left, calibration.valid_right)
-    both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
-    return both[0], both[1]
-
-
 def _of_sequence(image: Any, what: str) -> Any:
     """An image of a sequence, in the host's memory; fails for a masked array with masked pixels."""
     given, mask = unmasked(image, None)
