@@ -374,7 +374,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     let number = |name: &str| document.find(name).map(|e| document.number(e)).transpose();
     let size = size(from_ref(document))?;
     let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
-        (Some(low), Some(high), n) if low < high || n.is_none() => Some([low, high]),
+        (Some(low), Some(high), n) if low != high || n.is_none() => Some([low, high]),
         (_, _, Some(n)) => Some([0.0, n - 1.0]),
         _ => None,
     };
