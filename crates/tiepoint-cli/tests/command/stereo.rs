@@ -353,7 +353,7 @@ fn two_photographs_become_depth_in_one_step() {
     let guessed = folder.works("stereo l.png r.png --rectify --halve 0 --json");
     assert!(value(&guessed, "warnings").contains("--focal PX"), "{guessed}");
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 0 {all}"));
-    assert!(json.contains("parallax"), "the verdict on its tie points is joined: {json}");
+    assert!(json.contains("first matches"), "the verdict on its tie points is joined: {json}");
     assert_eq!(value(&json, "focal_source"), "\"option\"", "{json}");
     assert!(number(&json, "valid") > 0.5 && number(&json, "baseline") == 0.1, "{json}");
     // The rows of a pair that was rectified here agree, so that no reason advises to rectify it.
