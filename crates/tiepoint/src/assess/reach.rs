@@ -51,7 +51,7 @@ pub(super) fn amplification(kind: ModelKind, places: &[[f64; 2]], shown: [bool; 
     parameters(kind)?.into_iter().find_map(|parameters| amplified(parameters, places, shown))
 }
 
-/// The same for the noise of the inliers at these places, each of which is an observation of its own, and the map itself.
+/// The same where each inlier is an observation of its own, for the map itself.
 pub(super) fn amplification_of_noise(kind: ModelKind, inliers: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     amplified(parameters(kind)?[1], inliers, shown)
 }

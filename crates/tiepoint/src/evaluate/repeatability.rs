@@ -1,8 +1,9 @@
 //! Repeatability: the share of keypoints that are found again in the other image.
 //!
 //! After Mikolajczyk et al., "A comparison of affine region detectors", 2005: only keypoints in the part that both
-//! images show count, and each may correspond once; keypoints that differ only in their direction are one. Here two keypoints correspond if each is the other's nearest and
-//! their distance is within a limit; with `scale_ratio`, only keypoints of similar scale are compared.
+//! images show count, and each may correspond once; keypoints that differ only in their direction are one. Here two
+//! keypoints correspond if each is the other's nearest and their distance is within a limit; with `scale_ratio`, only
+//! keypoints of similar scale are compared.
 
 use crate::feature::Keypoint;
 use crate::geometry::Homography;

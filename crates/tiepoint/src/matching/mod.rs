@@ -5,7 +5,8 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
-//! detector computes anyway; all pairs are compared if a sign of either side is not known), distance and ratio (`ratio`), mutual choice: each is the other's nearest.
+//! detector computes anyway; all pairs are compared if a sign of either side is not known), distance and ratio
+//! (`ratio`), mutual choice: each is the other's nearest.
 //!
 //! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
 //! with a known model the guided search is faster than both (`docs/notebook/matching.md`).

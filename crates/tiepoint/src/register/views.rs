@@ -122,6 +122,7 @@ pub fn tie_pictures(
     Ok(tied)
 }
 
+/// [`tie_pictures`] without regard to which parts are masked.
 fn tied(
     pictures: [TiePicture<'_>; 2],
     finder: &Finder,

@@ -72,10 +72,8 @@ impl Work<'_> {
 
     /// Whether disparities are written as 16-bit PNG, which holds none below 0.
     fn writes_png(&self) -> bool {
-        let files = [&self.arguments.output, &self.arguments.output_right].into_iter().flatten();
-        files
-            .into_iter()
-            .any(|path| DisparityFormat::of(path).is_ok_and(|format| format == DisparityFormat::Png))
+        let mut files = [&self.arguments.output, &self.arguments.output_right].into_iter().flatten();
+        files.any(|path| matches!(DisparityFormat::of(path), Ok(DisparityFormat::Png)))
     }
 
     /// Whether anything shows the verdict and the warnings, which take tie points.

@@ -237,8 +237,8 @@ pub struct PairEvidence {
     pub common: Option<f64>,
     /// The root mean square of this part, in pixels.
     pub common_px: Option<f64>,
-    /// How far the map is likely off in the worst part that both pictures show, in pixels; none where `common_px` is
-    /// none, and where inliers lie in too few parts to tell.
+    /// How far the map is likely off in the worst part that both pictures show, in pixels, by what neighbours have in common
+    /// and by the noise of the inliers; none of a model that is no map, and where too few inliers determine it.
     pub reach_px: Option<f64>,
     /// What speaks for other maps; none where pictures were not tied by their structure.
     pub alternatives: Option<Alternatives>,
@@ -265,11 +265,11 @@ impl PairEvidence {
     ) -> Option<Self> {
         let model = tie.b_from_a?;
         // Features of other programs may not know the size of their picture: they reach about as far as it does.
+        let extent = |keypoints: &[Keypoint], along: fn(&Keypoint) -> f32| {
+            (keypoints.iter().map(along).fold(0.0, f32::max).ceil() as usize).saturating_add(1)
+        };
         let [size, size_b] = [0, 1].map(|i| match sizes[i].area() {
-            0 => Size::new(
-                keypoints[i].iter().map(|k| k.x.ceil() as usize + 1).max().unwrap_or(0),
-                keypoints[i].iter().map(|k| k.y.ceil() as usize + 1).max().unwrap_or(0),
-            ),
+            0 => Size::new(extent(keypoints[i], |k| k.x), extent(keypoints[i], |k| k.y)),
             _ => sizes[i],
         });
         // Places tied by structure and matches that were given have no scale or turn of their own.
@@ -350,13 +350,13 @@ impl PairEvidence {
         });
         let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b, &tie.hidden[1]));
         let shown = std::array::from_fn(|i| shown[i] && !tie.hidden[0][i]);
-        let inliers = || tie.inliers.iter().map(|&i| &keypoints[0][tie.matches[i].a as usize]);
-        let misfit = common.zip(amplification(model.kind(), &middles(size, inliers()), shown));
-        let places: Vec<[f64; 2]> = inliers().map(|k| from_middle(size, k)).collect();
-        let noise = amplification_of_noise(model.kind(), &places, shown);
-        let noise = noise.map(|by| by * tie.rms_px * std::f64::consts::FRAC_1_SQRT_2);
+        let inliers: Vec<_> = tie.inliers.iter().map(|&i| &keypoints[0][tie.matches[i].a as usize]).collect();
+        let misfit = common.zip(amplification(model.kind(), &middles(size, &inliers), shown));
         let misfit = misfit.map(|(common, by)| common.rms_px * by);
-        let reach = misfit.map_or(noise, |misfit| Some(length([misfit, noise.unwrap_or(0.0)])));
+        let places: Vec<_> = inliers.iter().map(|k| from_middle(size, k)).collect();
+        // Along one axis.
+        let noise_px = tie.rms_px * std::f64::consts::FRAC_1_SQRT_2;
+        let noise = amplification_of_noise(model.kind(), &places, shown).map(|by| noise_px * by);
         Some(Self {
             matches: tie.matches.len(),
             inliers: tie.inliers.len(),
@@ -371,7 +371,7 @@ impl PairEvidence {
             parallax: model.kind().is_epipolar().then(|| parallax(keypoints, tie, options)).flatten(),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
-            reach_px: reach,
+            reach_px: misfit.or(noise).map(|_| length([misfit, noise].map(Option::unwrap_or_default))),
             alternatives: tie.alternatives,
             threshold_px: threshold,
             cells,
@@ -626,7 +626,7 @@ fn from_middle(size: Size, k: &Keypoint) -> [f64; 2] {
 }
 
 /// The middle of the inliers in each part of a picture that supports the model, in the same coordinates.
-fn middles<'a>(size: Size, inliers: impl Iterator<Item = &'a Keypoint>) -> Vec<[f64; 2]> {
+fn middles(size: Size, inliers: &[&Keypoint]) -> Vec<[f64; 2]> {
     let mut sums = [(0_usize, [0.0; 2]); 9];
     for k in inliers {
         let ((n, sum), place) = (&mut sums[cell(size, k)], from_middle(size, k));

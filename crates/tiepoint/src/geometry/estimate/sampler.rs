@@ -76,8 +76,8 @@ impl Sampler {
         &self.growth.until
     }
 
-    /// How many samples have to be drawn until one of them was drawn from all matches.
-    pub(super) fn turns(&self) -> u32 {
+    /// One of this many samples is drawn from all matches.
+    pub(super) fn one_of_all_in(&self) -> u32 {
         if self.growth.sets > 0 { 2 } else { 1 }
     }
 

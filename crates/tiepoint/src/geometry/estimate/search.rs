@@ -89,9 +89,10 @@ pub(in crate::geometry) fn search(
     };
     let mut best = start.map(improved);
     let mut least = best.map_or(0, |b| b.inliers);
-    let turns = sampler.turns();
+    // The budget counts samples that are drawn from all matches.
+    let times = sampler.one_of_all_in();
     let left = |best: &Option<Fit>| {
-        let needed = |b: Fit| turns.saturating_mul(extent.budget.needed(b.inliers, judge.points.len()));
+        let needed = |b: Fit| times.saturating_mul(extent.budget.needed(b.inliers, judge.points.len()));
         best.map_or(extent.most, |b| extent.most.min(needed(b)))
     };
     let (mut needed, mut number) = (left(&best), 0);

@@ -31,8 +31,8 @@ impl GpuPacked {
 }
 
 impl GpuMatcher {
-    /// Packs features for batches, by sign if `same_sign` of the options asks for it and all signs are known. The features themselves are not needed
-    /// afterwards.
+    /// Packs features for batches, by sign if `same_sign` of the options asks for it and all signs are known. The
+    /// features themselves are not needed afterwards.
     ///
     /// # Errors
     /// As [`super::super::match_features`] for one side, and [`crate::Error::Memory`] when the device's memory is
