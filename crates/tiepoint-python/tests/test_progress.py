@@ -60,8 +60,8 @@ def test_a_function_is_not_told_of_what_it_calls_itself():
             tp.register(small, small, device="cpu")
 
     tp.register(image, image, device="cpu", progress=hear)
-    rises([state for state in told if state.task == told[0].task])
-    assert told
+    # Each photograph is a task of its own, so `done` begins anew; those of the inner calls have half as many steps.
+    assert len({state.total for state in told if state.task == told[0].task}) == 1, told
     tp.register(small, small, device="cpu", progress=False)
 
 
