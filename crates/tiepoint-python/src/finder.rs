@@ -17,7 +17,7 @@ use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::sift::{Sift, SiftOptions};
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{Mask, Pixels, Range, prepare, prepare_on_device};
+use tiepoint::image::{Image, Mask, Pixels, Range, prepare, prepare_on_device};
 
 /// The values that become black and white: None for automatic, or two numbers.
 pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
@@ -159,26 +159,28 @@ impl Finder {
         let given = Detached::new((image, mask));
         let found = device.run_here(py, |processor| {
             let finder = self.finder(processor)?;
-            self.search_there(&finder, &given.0, given.1.as_ref(), processor)
+            self.search_there(&finder, &given.0, given.1.as_ref(), processor).map(|(found, _)| found)
         })?;
         Ok(Features::on_device(found, self.device.clone_ref(py)))
     }
 
-    /// The steps of `detect` for an image on the host, on a device: grey, range, search.
+    /// The steps of `detect` for an image on the host, on a device: grey, range, search. With the features comes the mask
+    /// that was made on the host, if one was.
     pub(crate) fn search_there(
         &self,
         finder: &tiepoint::feature::Finder,
         image: &AnyGpuImage,
         mask: Option<&GpuImage<u8>>,
         processor: &Processor,
-    ) -> tiepoint::Result<GpuFeatures> {
+    ) -> tiepoint::Result<(GpuFeatures, Option<Image<u8>>)> {
         if let Some(ready) = prepare_on_device(image, mask, self.range)? {
-            return finder.detect_on_device(&ready, mask.map(Pixels::from));
+            return Ok((finder.detect_on_device(&ready, mask.map(Pixels::from))?, None));
         }
         // The host finds transparent pixels and holes, and fills the holes.
         let (image, mask) = (image.download()?, mask.map(GpuImage::download).transpose()?);
         let ready = prepare(image, mask, self.range, &processor.cpu)?;
-        finder.detect_on_device(ready.image.view(), ready.mask.view().map(Pixels::from))
+        let found = finder.detect_on_device(ready.image.view(), ready.mask.view().map(Pixels::from))?;
+        Ok((found, ready.mask.into_image()))
     }
 
     pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {

@@ -246,10 +246,15 @@ pub(crate) fn any_output(py: Python<'_>, image: AnyImage) -> PyResult<Bound<'_, 
     by_pixel!(image, image => output(py, image))
 }
 
-/// Numbers of any kind as an array of this type, C order.
-fn cast<'py, T: Element>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+/// Numbers of any kind as an array of this type, C order. Whole numbers must fit it.
+fn cast<'py, T: Element>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
     let py = object.py();
-    let made = py.import("numpy")?.call_method1("require", (object, numpy::dtype::<T>(py), ["C", "A"]))?;
+    let (numpy, kind) = (py.import("numpy")?, numpy::dtype::<T>(py));
+    let made = numpy.call_method1("require", (object, &kind, ["C", "A"]))?;
+    let is_whole = matches!(kind.kind(), b'i' | b'u');
+    if is_whole && !numpy.call_method1("array_equal", (&made, object))?.extract::<bool>()? {
+        return Err(wrong_image(&format!("{what} holds numbers that are no {kind}")));
+    }
     Ok(made.cast_into::<PyArrayDyn<T>>()?)
 }
 
@@ -259,7 +264,7 @@ pub(crate) fn values<T: Element + Copy>(
     what: &str,
     expected: Option<usize>,
 ) -> PyResult<Vec<T>> {
-    let array = cast::<T>(object)?;
+    let array = cast::<T>(object, what)?;
     if array.ndim() > 1 || expected.is_some_and(|n| n != array.len()) {
         let shape = array.shape();
         let wanted = expected.map_or("one dimension".to_owned(), |n| format!("({n},)"));
@@ -273,7 +278,7 @@ pub(crate) fn table<T: Element + Copy + Default, const M: usize>(
     object: &Bound<'_, PyAny>,
     what: &str,
 ) -> PyResult<Vec<[T; M]>> {
-    let array = cast::<T>(object)?;
+    let array = cast::<T>(object, what)?;
     if array.ndim() != 2 || array.shape()[1] != M {
         return Err(wrong_image(&format!("{what} has the shape {:?}: expected (N, {M})", array.shape())));
     }

@@ -13,6 +13,8 @@ use std::borrow::Cow;
 use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
+use tiepoint::image::Image;
+use tiepoint::image::gpu::GpuImage;
 use tiepoint::register::{
     Modality, RegisterInput, RegisterOptions, TieOptions, TiePoints, tie_images, tie_pictures_on_device,
 };
@@ -80,13 +82,18 @@ impl Tied {
         let (mask_a, mask_b) = (given.0.as_ref(), given.1.as_ref());
         finder.device.get().run(py, |processor| {
             let found = finder.finder(processor)?;
-            let features = [
-                finder.search_there(&found, a, mask_a, processor)?,
-                finder.search_there(&found, b, mask_b, processor)?,
-            ];
+            let (a, made_a) = finder.search_there(&found, a, mask_a, processor)?;
+            let (b, made_b) = finder.search_there(&found, b, mask_b, processor)?;
             let search = (options.views, options.modality);
-            let tie = tie_pictures_on_device(features.each_ref(), &options.tie, search, &processor.cpu)?;
-            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie, options: options.tie }))
+            let tie = tie_pictures_on_device([&a, &b], &options.tie, search, &processor.cpu)?;
+            let Some(tie) = tie else { return Ok(None) };
+            let on_host = |made: Option<Image<u8>>, given: Option<&GpuImage<u8>>| match made {
+                None => given.map(|mask| mask.download()).transpose(),
+                made => Ok(made),
+            };
+            let masks = [on_host(made_a, mask_a)?, on_host(made_b, mask_b)?];
+            let tie = tie.with_masks(masks.each_ref().map(|mask| mask.as_ref().map(Image::view)));
+            Ok(Some(Self { features: [a, b].map(Found::There), tie, options: options.tie }))
         })
     }
 

@@ -51,6 +51,16 @@ def test_masks_and_holes(library, card):
     image[50:52, 60:65] = np.nan
     assert tp.Sift(device=card).detect(library.there(image)) == cpu.detect(image)
     assert tp.Sift(device=card).detect(library.there(image), library.there(mask)) == cpu.detect(image, mask)
+    # The verdict leaves out what either mask hides, given or made of the holes.
+    moving = np.roll(image, 3, axis=1)
+    image[:, 90:] = np.nan
+    for masks in [(None, None), (None, mask)]:
+        there = [None if of is None else library.there(of) for of in masks]
+        found = tp.register(
+            library.there(image), library.there(moving), device=card, mask_fixed=there[0], mask_moving=there[1]
+        )
+        wanted = tp.register(image, moving, device="cpu", mask_fixed=masks[0], mask_moving=masks[1])
+        assert found.verdict == wanted.verdict
 
 
 def test_views_with_a_pitch_are_not_packed(torch, cupy, card):

@@ -438,9 +438,14 @@ impl MatchedPair {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
         let [in_a, in_b] = [a, b].map(|features| counted(features.len()));
-        let counts = match self.given {
-            true => format!("{} matches", counted(all)),
-            false => format!("{in_a} and {in_b} features, {} matches", counted(all)),
+        let is_map = self.tie.b_from_a.is_some_and(|model| model.homography().is_some());
+        let matches = format!("{} matches", counted(all));
+        let counts = match (self.given, self.modality, self.views) {
+            (true, ..) => matches,
+            (_, Modality::Cross, _) if is_map => format!("{} places compared by structure", counted(all)),
+            (_, Modality::Cross, _) => format!("{in_a} and {in_b} corners of structure, {matches}"),
+            (_, _, 1) => format!("{in_a} and {in_b} features, {matches}"),
+            (_, _, views) => format!("{in_a} and {in_b} features of {views} views, {matches}"),
         };
         match &self.tie.b_from_a {
             Some(m) => {

@@ -194,6 +194,15 @@ fn depth_and_points_follow_from_the_calibration() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+    // Principal points of another crop: a third of the scene lies behind the cameras, without a depth.
+    let mut near: Vec<f32> = found.data().iter().copied().filter(|d| d.is_finite()).collect();
+    near.sort_by(f32::total_cmp);
+    let shift = near[near.len() / 3];
+    let camera = |cx: f32| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
+    let cameras = format!("cam0={}\ncam1={}\n", camera(100.0), camera(100.0 - shift));
+    folder.put("crop.txt", cameras + &format!("doffs={}\nbaseline=0.5\nwidth=200\nheight=150\n", -shift));
+    let told = folder.works("stereo l.png r.png --disparities 26 --calibration crop.txt --depth c.tif --json");
+    assert!(told.contains("does the calibration belong to these pictures"), "{told}");
     // The same cameras by options, except doffs, and in KITTI's format.
     let plain = "stereo l.png r.png --disparities 26 -o e.pfm --json";
     folder.put(

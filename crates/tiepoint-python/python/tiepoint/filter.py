@@ -91,7 +91,7 @@ def hessian(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, 1 to 4)
-        ``uint8``, ``uint16`` or ``float32``.
+        ``uint8`` and ``uint16``, divided by 255 and 65535, or ``float32``, as it is.
     weight : float
         Weight of dxy².
     border : {"clamp", "reflect", "zero", "skip"}
@@ -120,7 +120,7 @@ def blobs(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, 1 to 4)
-        ``uint8``, ``uint16`` or ``float32``.
+        ``uint8`` and ``uint16``, divided by 255 and 65535, or ``float32``, as it is.
     weight : float
         Weight of dxy².
     threshold : float

@@ -164,6 +164,11 @@ impl TiePoints {
         is_map && self.inliers.iter().filter(stays).count() as f64 >= UNMOVING * self.inliers.len() as f64
     }
 
+    /// The same, with the parts of A and of B that these masks hide.
+    pub fn with_masks(self, masks: [Option<ImageView<'_, u8>>; 2]) -> Self {
+        Self { hidden: masks.map(hidden), ..self }
+    }
+
     /// Matches that no model verifies: all are inliers.
     pub(crate) fn without_model(matches: Vec<Match>) -> Self {
         let inliers = (0..matches.len()).collect();
@@ -182,7 +187,7 @@ impl TiePoints {
 }
 
 /// Which of the nine parts of a picture, row by row, a mask hides but for less than a quarter.
-pub(super) fn hidden(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
+fn hidden(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
     let mut counts = [(0_usize, 0_usize); 9];
     let Some(mask) = mask else { return [false; 9] };
     let Size { width, height } = mask.size();

@@ -11,9 +11,7 @@
 //! is as for the pictures themselves.
 
 use super::cross;
-use super::tie::{
-    LIKE, TieOptions, TiePoints, hidden, no_model, tie_found, tie_points_by, tie_points_on_device,
-};
+use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
@@ -117,9 +115,8 @@ pub fn tie_pictures(
     search: (Views, Modality),
     processor: &Processor,
 ) -> Result<TiedPictures> {
-    let mut tied = tied(pictures, finder, options, search, processor)?;
-    tied.tie.hidden = pictures.map(|picture| hidden(picture.mask));
-    Ok(tied)
+    let tied = tied(pictures, finder, options, search, processor)?;
+    Ok(TiedPictures { tie: tied.tie.with_masks(pictures.map(|picture| picture.mask)), ..tied })
 }
 
 /// [`tie_pictures`] without regard to which parts are masked.
@@ -257,7 +254,7 @@ fn with_views(mut error: Error, words: &str) -> Error {
 
 /// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
 /// with the pictures: because simulated views or structure were asked for or may help, or because the GPU has too
-/// little memory or lacks 64-bit floats.
+/// little memory or lacks 64-bit floats. The caller adds the masks ([`TiePoints::with_masks`]).
 ///
 /// # Errors
 /// As [`tie_pictures`].

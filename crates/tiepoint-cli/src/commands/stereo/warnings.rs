@@ -10,6 +10,8 @@ use tiepoint::stereo::survey::Survey;
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
+/// The share of the disparities without a depth above which a warning tells: sky may have some.
+const WITHOUT_DEPTH: f64 = 0.2;
 
 pub(super) const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it scores nothing; floats of 0 and below \
                                         count as unknown unless --truth-signed is given";
@@ -78,9 +80,13 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     if let Some(calibration) = ready.calibration.filter(|_| needs_depth) {
         let disparities = found.disparity.data().iter().map(|d| f64::from(*d));
         let with_depth = disparities.filter(|d| calibration.depth(*d).is_some()).count();
-        if 2 * with_depth < evidence.valid {
+        if (with_depth as f64) < (1.0 - WITHOUT_DEPTH) * evidence.valid as f64 {
+            let cause = match 2 * with_depth < evidence.valid {
+                true => "are left and right exchanged?",
+                false => "does the calibration belong to these pictures, or do they show much sky?",
+            };
             warnings.push(format!(
-                "only {with_depth} of {} pixels with a disparity have a depth: one above {}; are left and right exchanged?",
+                "only {with_depth} of {} pixels with a disparity have a depth: one above {}; {cause}",
                 evidence.valid,
                 0.0 - calibration.doffs
             ));
