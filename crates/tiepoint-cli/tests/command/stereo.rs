@@ -201,7 +201,8 @@ fn depth_and_points_follow_from_the_calibration() {
     let camera = |cx: f32| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
     let cameras = format!("cam0={}\ncam1={}\n", camera(100.0), camera(100.0 - shift));
     folder.put("crop.txt", cameras + &format!("doffs={}\nbaseline=0.5\nwidth=200\nheight=150\n", -shift));
-    let told = folder.works("stereo l.png r.png --disparities 26 --calibration crop.txt --depth c.tif --json");
+    let told =
+        folder.works("stereo l.png r.png --disparities 26 --calibration crop.txt --depth c.tif --json");
     assert!(told.contains("does the calibration belong to these pictures"), "{told}");
     // The same cameras by options, except doffs, and in KITTI's format.
     let plain = "stereo l.png r.png --disparities 26 -o e.pfm --json";

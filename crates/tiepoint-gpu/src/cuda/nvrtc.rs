@@ -132,7 +132,8 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
     let source = CString::new(source).map_err(|_| wrong("the source"))?;
     let title = CString::new(name).map_err(|_| wrong("the name"))?;
     let options = [
-        format!("--gpu-architecture={architecture}"),
+        // Instructions that only this generation has, for warp groups, are compiled for its own architecture alone.
+        format!("--gpu-architecture={}", if architecture == "sm_90" { "sm_90a" } else { architecture }),
         "--std=c++17".into(),
         // The arithmetic of the dialect: fused only where written, IEEE division and roots, denormals kept.
         "--fmad=false".into(),

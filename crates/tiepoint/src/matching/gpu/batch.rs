@@ -87,7 +87,8 @@ impl GpuMatcher {
         let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
         let capacity: usize = pairs.iter().map(|[a, _]| a.capacity).sum();
         let cuts = pairs.iter().filter_map(|[a, b]| {
-            Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side, Cut::BOTH))
+            let sides = [a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side];
+            Some(self.cut(a.kind, sides, Cut::BOTH))
         });
         let words = cuts.map(|cut| cut.found(cut.groups() as i128) as usize).max().unwrap_or(0);
         let neighbours: Buffer<u32> = self.gpu.buffer(words)?;
@@ -98,7 +99,7 @@ impl GpuMatcher {
         for (pair, [a, b]) in pairs.iter().enumerate() {
             let (Some(side_a), Some(side_b)) = (&a.packed, &b.packed) else { continue };
             a.kind.check_against(b.kind)?;
-            let (kind, cut) = (a.kind, self.cut(side_a.rows.side, side_b.rows.side, Cut::BOTH));
+            let (kind, cut) = (a.kind, self.cut(a.kind, [side_a.rows.side, side_b.rows.side], Cut::BOTH));
             self.searches(kind)?.search(&mut commands, [side_a, side_b], cut, &neighbours)?;
             let (kernels, sides) = (self.rows(kind)?, [&side_a.rows, &side_b.rows]);
             kernels.merge(&mut commands, sides, cut, &neighbours, &nearest)?;

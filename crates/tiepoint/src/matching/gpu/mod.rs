@@ -1,10 +1,9 @@
 //! Matching on a GPU: the CPU's nearest neighbours, bit for bit.
 //!
-//! The searches from A to B and from B to A each compute all products. Sharing them would save work of the tensor
-//! cores, which do not limit the search, and would need results of every column from every block of rows. For 16 000 ×
-//! 16 000 × 128 bytes on an H200 one direction takes at least about 0.07 ms: 3.3·10¹⁰ multiply-adds at 0.6·10¹⁵/s take
-//! 0.055 ms, 2.6·10⁸ products with three minima or maxima each at 1.5·10¹³/s take 0.052 ms, and the two overlap in
-//! part.
+//! The searches from A to B and from B to A each compute all products. Sharing them would need results of every column from
+//! every block of rows, which costs more comparisons than it saves products. For 16 000 × 16 000 × 128 bytes on an H200 one
+//! direction takes at least about 0.04 ms: 3.3·10¹⁰ multiply-adds take 0.033 ms at 10¹⁵/s, the peak of its tensor cores, and
+//! beside them 2.6·10⁸ keys and as many minima 0.017 ms each. Both directions take 0.14 ms.
 //!
 //! Memory grows with n + m: a packed copy of the descriptors, and the results of each work group. The number of work
 //! groups is fixed, until there are more blocks of features than that.
@@ -38,9 +37,6 @@ use regions::{Cut, FOUND, SearchKind, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex};
 use tiepoint_gpu::lock;
-
-/// Work groups for each multiprocessor: enough that little time is lost while the last ones finish.
-const GROUPS_A_UNIT: u32 = 16;
 
 /// Matches features that lie on a device; see [`super::match_features`].
 #[derive(Clone, Debug)]
@@ -104,8 +100,15 @@ impl GpuMatcher {
 
     fn form(&self, floats: bool, dimension: usize) -> Form {
         let info = self.gpu.info();
-        let tensor = info.api == Api::Cuda && info.capability >= 80 && !self.portable;
-        if tensor && !floats && dimension <= tensor::MAX_DIMENSION { Form::Tensor } else { Form::Portable }
+        if self.portable || floats || dimension > tensor::MAX_DIMENSION || info.api != Api::Cuda {
+            return Form::Portable;
+        }
+        let words = SearchKind { form: Form::WarpGroups, floats, dimension }.words();
+        match info.capability {
+            90 if words == tensor::SHORT => Form::WarpGroups,
+            80.. => Form::Tensor,
+            _ => Form::Portable,
+        }
     }
 
     /// The kernels that a search of two sides needs. Fails unless the sides can be compared.
@@ -129,8 +132,8 @@ impl GpuMatcher {
         SearchKind { form, floats, dimension }
     }
 
-    fn cut(&self, a: Side, b: Side, queries: u32) -> Cut {
-        Cut { a, b, parts: self.gpu.info().units * GROUPS_A_UNIT, queries }
+    fn cut(&self, kind: SearchKind, [a, b]: [Side; 2], queries: u32) -> Cut {
+        Cut { a, b, parts: self.gpu.info().units * kind.form.groups_a_unit(), queries }
     }
 
     fn rows(&self, kind: SearchKind) -> Result<Arc<GpuRows>> {
@@ -199,7 +202,7 @@ impl GpuMatcher {
         let kernels = self.rows(kind)?;
         let row_a = kernels.order(&self.gpu, commands, a, kind, by_sign)?;
         let row_b = kernels.order(&self.gpu, commands, b, kind, by_sign)?;
-        let cut = self.cut(row_a.side, row_b.side, queries);
+        let cut = self.cut(kind, [row_a.side, row_b.side], queries);
         let result = GpuNearest {
             nearest: self.gpu.buffer(cut.result() as usize)?,
             regions: [row_a.regions.clone(), row_b.regions.clone()],

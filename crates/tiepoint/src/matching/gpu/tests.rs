@@ -355,6 +355,8 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let kind = SearchKind { form: Form::Portable, floats: true, dimension };
         sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
     }
+    let by_warp_groups = SearchKind { form: Form::WarpGroups, floats: false, dimension: 128 };
+    sources.extend([nearest::gpu::source::<u8>(by_warp_groups), rows::source(by_warp_groups)]);
     // The longer rows of tensor cores.
     let long = SearchKind { form: Form::Tensor, floats: false, dimension: 255 };
     sources.push(nearest::gpu::source::<u8>(long));

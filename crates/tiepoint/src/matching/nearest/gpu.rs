@@ -1,5 +1,5 @@
-//! The search among all pairs on a GPU: descriptors are packed (`pack.cl`), then multiplied (`nearest.cl`, or
-//! `nearest.cu` on tensor cores).
+//! The search among all pairs on a GPU: descriptors are packed (`pack.cl`), then multiplied (`nearest.cl`, or on tensor
+//! cores `nearest.cu` and `nearest_wgmma.cu`).
 
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
@@ -16,6 +16,8 @@ pub(crate) enum Form {
     Portable,
     /// 8-bit products on the tensor cores of CUDA cards of compute capability 8.0 or higher.
     Tensor,
+    /// The same by warp groups, for rows of 128 bytes on cards of compute capability 9.0.
+    WarpGroups,
 }
 
 impl Form {
@@ -24,21 +26,30 @@ impl Form {
         match self {
             Self::Portable => 128,
             Self::Tensor => 16 * tensor::ROW_TILES * tensor::WARPS,
+            Self::WarpGroups => 16 * tensor::WARPS,
         }
     }
 
     /// Targets that a work group compares at a time.
     pub(crate) const fn tile(self) -> u32 {
         match self {
-            Self::Portable => 128,
+            Self::Portable | Self::WarpGroups => 128,
             Self::Tensor => tensor::TILE,
+        }
+    }
+
+    /// Work groups of a search for each multiprocessor: enough that little time is lost while the last ones finish.
+    pub(crate) const fn groups_a_unit(self) -> u32 {
+        match self {
+            Self::Portable | Self::Tensor => 16,
+            Self::WarpGroups => 4,
         }
     }
 
     const fn lanes(self) -> u32 {
         match self {
             Self::Portable => 256,
-            Self::Tensor => 32 * tensor::WARPS,
+            Self::Tensor | Self::WarpGroups => 32 * tensor::WARPS,
         }
     }
 }
@@ -47,8 +58,9 @@ impl Form {
 pub(crate) mod tensor {
     /// The most values of a descriptor: up to this number a key fits 24 bits (`nearest.cu`).
     pub(crate) const MAX_DIMENSION: usize = 255;
-    /// The most words of a row for which four tiles for each of two groups fit a multiprocessor.
-    const SHORT: usize = 32;
+    /// The most words of a row for which four tiles for each of two groups fit a multiprocessor; the words of a row for
+    /// warp groups.
+    pub(crate) const SHORT: usize = 32;
     /// Bits that tell a lane's targets apart.
     pub(super) const SHIFT: u32 = 8;
     pub(super) const WARPS: u32 = 8;
@@ -99,6 +111,7 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
             .descriptors("nearest")
             .define("SHIFT", 0)
             .define("PANELS", 1)
+            .define("EXCHANGED", 0)
             .kernel::<PackRows<'_, V>>(block)
             .kernel::<Search<'_>>(lanes)
             .text(include_str!("pack.cl"))
@@ -107,13 +120,27 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
             .descriptors("nearest on tensor cores")
             .define("SHIFT", tensor::SHIFT)
             .define("PANELS", 0)
+            .define("EXCHANGED", 0)
             .define("WARPS", tensor::WARPS)
             .define("ROW_TILES", tensor::ROW_TILES)
             .define("STAGES", stages)
             .kernel::<PackRows<'_, V>>(block)
             .kernel_resident::<Search<'_>>(lanes, groups)
             .text(include_str!("pack.cl"))
+            .text(include_str!("keys.h"))
             .text(include_str!("nearest.cu")),
+        Form::WarpGroups => kind
+            .descriptors("nearest by warp groups")
+            .define("SHIFT", tensor::SHIFT)
+            .define("PANELS", 0)
+            .define("EXCHANGED", 1)
+            .define("WARPS", tensor::WARPS)
+            .define("STAGES", 2)
+            .kernel::<PackRows<'_, V>>(block)
+            .kernel_resident::<Search<'_>>(lanes, 2)
+            .text(include_str!("pack.cl"))
+            .text(include_str!("keys.h"))
+            .text(include_str!("nearest_wgmma.cu")),
     }
 }
 

@@ -3,12 +3,8 @@
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
 // into local memory, with STAGES tiles in flight. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
-// time, and every lane keeps the two smallest keys that it sees of each query. Comparing is the bottleneck: the cores
-// deliver products faster than lanes compare them. A key is therefore one integer, |b|^2 - BIAS - 2ab, with a number in
-// the low bits that tells a lane's targets apart: one multiply-add and at most three minima or maxima for each product.
-// Values are packed less 128, which changes no distance: a length and a product of d values are then at most 2^14 d =
-// BIAS, and a key at most 2^15 d either way. That fits 24 bits, which leaves 8 for the number: after a turn of 256
-// targets of a lane, 1024 in all, it begins anew.
+// time, and every lane keeps the two smallest keys (keys.h) that it sees of each query, with at most three minima or
+// maxima for each product: comparing is the bottleneck.
 //
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
@@ -21,11 +17,6 @@
 #define STRIDE (4 * WORDS + 16)
 #define THREADS (32 * WARPS)
 #define QUERIES (2 * ROW_TILES)
-// Targets in a turn, and the key of no target: above all keys, and above all distances when shifted.
-#define TURN (4 << SHIFT)
-#define NO_KEY 0x7fffffff
-
-FUNCTION u32 local_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
 
 // 16 bytes into local memory, without waiting.
 FUNCTION void fetch_16(u32 to, const void *from) {
@@ -46,13 +37,6 @@ FUNCTION void multiply(i32 *sum, const u32 *a, const u32 *b) {
         : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(sum[0]), "r"(sum[1]), "r"(sum[2]),
           "r"(sum[3]));
-}
-
-// The key of a product and a norm with the target's number below it: a multiply-add leaves the units for minima free.
-FUNCTION i32 key_of(i32 product, i32 norm) {
-    i32 key;
-    asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(key) : "r"(product), "n"(-(2 << SHIFT)), "r"(norm));
-    return key;
 }
 
 FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, u32 first) {
@@ -98,14 +82,13 @@ KERNEL(search) {
             query[m][s][3] = row[8 * WORDS + 8 * s + 4];
         }
     }
-    // The two smallest keys of this turn, and the best of the turns before, without the query's own length.
+    // The two smallest keys of this turn, and the best of the turns before.
     i32 near[QUERIES], next[QUERIES];
     Best best[QUERIES];
     UNROLL
     for (u32 r = 0; r < QUERIES; r++) {
         near[r] = next[r] = NO_KEY;
-        best[r].first = best[r].second = NO_KEY >> SHIFT;
-        best[r].index = NONE;
+        best[r] = best_of_turn(NO_KEY, NO_KEY, 0, t);
     }
     u32 slot = 0;
     for (u32 tile = work.from; tile < work.to; tile++) {
@@ -143,35 +126,18 @@ KERNEL(search) {
         }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         if ((tile + 1) % (TURN / TILE) == 0 || tile + 1 == work.to) {
-            u32 turn = tile * TILE / TURN * TURN;
             UNROLL
             for (u32 r = 0; r < QUERIES; r++) {
-                Best one;
-                u32 number = (u32)near[r] & ((1 << SHIFT) - 1);
-                one.first = near[r] >> SHIFT;
-                one.second = next[r] >> SHIFT;
-                one.index = near[r] == NO_KEY ? NONE : turn + (number >> 1) * 8 + 2 * t + (number & 1);
-                best[r] = best_of(best[r], one);
+                best[r] = best_of(best[r], best_of_turn(near[r], next[r], tile * TILE / TURN * TURN, t));
                 near[r] = next[r] = NO_KEY;
             }
         }
     }
-    // Four lanes have seen targets of the same query.
     UNROLL
     for (u32 r = 0; r < QUERIES; r++) {
-        UNROLL
-        for (u32 other = 1; other < 4; other *= 2) {
-            Best one;
-            one.first = __shfl_xor_sync(0xffffffffu, best[r].first, other);
-            one.second = __shfl_xor_sync(0xffffffffu, best[r].second, other);
-            one.index = __shfl_xor_sync(0xffffffffu, best[r].index, other);
-            best[r] = best_of(best[r], one);
-        }
         u32 row = first_query + 8 * r;
-        i32 length = (i32)lengths[work.query + row] >> SHIFT;
-        best[r].first = best[r].index == NONE ? FAR : best[r].first + length + 2 * BIAS;
-        best[r].second = best[r].second == NO_KEY >> SHIFT ? FAR : best[r].second + length + 2 * BIAS;
-        if (t == 0) best_store(found + 3 * ((u64)blockIdx.x * BLOCK + row), best[r]);
+        best[r] = best_of_lanes(best[r]);
+        if (t == 0) store_query(found, row, best[r], lengths[work.query + row]);
     }
 }
 #endif

@@ -1,7 +1,8 @@
 // Descriptors in the rows of regions.h.
 //
 // Also from Rust: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
-// rows one by one. With SHIFT, for tensor cores, values are packed less 128, and lengths are theirs less BIAS.
+// rows one by one; EXCHANGED, 1 for pieces of 16 bytes in the order of nearest_wgmma.cu. With SHIFT, for tensor cores,
+// values are packed less 128, and lengths are theirs less BIAS.
 
 #if SHIFT
 #define BIAS (DIMENSION << 14)
@@ -48,7 +49,8 @@ KERNEL(pack_rows) {
         to[2 * BLOCK] = words.z;
         to[3 * BLOCK] = words.w;
 #else
-        ((GLOBAL u32x4 *)packed)[((u64)row * WORDS + word) / 4] = words;
+        u32 place = EXCHANGED ? word ^ (row & 7) << 2 : word;
+        ((GLOBAL u32x4 *)packed)[((u64)row * WORDS + place) / 4] = words;
 #endif
     }
 #if SHIFT
