@@ -1,7 +1,7 @@
 //! Scores against the truth.
 
 use crate::device::abandonable;
-use crate::errors::raised;
+use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::geometry::correspondences;
 use crate::image::{Input, mask, mask_view, matrix, output, table};
@@ -20,10 +20,13 @@ fn homography(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Homography> {
 pub(crate) fn corner_error(
     found: &Bound<'_, PyAny>,
     truth: &Bound<'_, PyAny>,
-    size: (usize, usize),
+    size: (i64, i64),
 ) -> PyResult<f64> {
     let (found, truth) = (homography(found, "the matrix found")?, homography(truth, "the true matrix")?);
-    Ok(scores::corner_error(&found, &truth, Size::new(size.0, size.1)))
+    if size.0 < 1 || size.1 < 1 {
+        return Err(wrong_option(&format!("size is {size:?}: expected a width and a height of 1 or more")));
+    }
+    Ok(scores::corner_error(&found, &truth, Size::new(size.0 as usize, size.1 as usize)))
 }
 
 /// The number of right matches, their mean differences in x and y, and root mean square and median of their distances.
@@ -39,6 +42,9 @@ pub(crate) fn matching_accuracy(
 ) -> PyResult<([f64; 10], Places)> {
     let pairs: Vec<_> = correspondences(a, b, None)?.into_iter().map(|pair| (pair.a, pair.b)).collect();
     let truth = homography(truth, "the true matrix")?;
+    if within.is_nan() || within < 0.0 {
+        return Err(wrong_option(&format!("within is {within}: expected a distance in pixels, 0 or more")));
+    }
     let places = scores::position_error(&pairs, &truth, within);
     let places = (places.count, places.bias.into(), places.rms, places.median);
     Ok((scores::matching_accuracy(&pairs, &truth), places))

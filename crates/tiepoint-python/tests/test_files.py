@@ -171,6 +171,16 @@ def test_scores(features, truth, pair):
     shares = tp.evaluate.matching_accuracy(tie.xy_a, tie.xy_b, truth)
     assert len(shares) == 10 and shares[2] > 0.9 and shares == sorted(shares)
     right = tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth)
+    none = tp.evaluate.position_error(tie.xy_a + 50, tie.xy_b, truth)
+    assert none.pairs == 0 and np.isnan([*none.bias, none.rms, none.median]).all(), "no match is right"
+    none = tp.evaluate.angle_error(np.empty((0, 2)), [], [], truth)
+    assert none.pairs == 0 and np.isnan([none.bias, none.median]).all()
+    for wrong in (-1, np.nan):
+        with pytest.raises(tp.OptionError, match="within"):
+            tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth, within=wrong)
+    for wrong in ((0, 50), (-1, 5)):
+        with pytest.raises(tp.OptionError, match="width and a height"):
+            tp.evaluate.corner_error(truth, truth, wrong)
     assert right.pairs == round(shares[2] * len(tie)) and right.median <= right.rms < 1 and isinstance(right.bias, tuple) and max(map(abs, right.bias)) < 0.1
     assert tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth, within=0.1).pairs < right.pairs
     i, j = tie[tie.inliers].pairs.T

@@ -20,7 +20,7 @@ pub(crate) struct DetectorArguments {
     /// What finds and describes keypoints
     #[arg(long, value_parser = named::<DetectorKind>(), default_value_t)]
     pub(crate) detector: DetectorKind,
-    /// Keep only keypoints where this image is not 0. {} stands for the image's name; with two images this is the mask of
+    /// Keep only keypoints where this image is not 0. {} stands for the image's name; for a pair of images this is the mask of
     /// the first. Transparent pixels never have keypoints
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,

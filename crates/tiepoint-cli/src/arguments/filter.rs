@@ -143,10 +143,7 @@ impl FilterArguments {
 
 /// Whether the format of `output` holds signs and fractions.
 pub(crate) fn holds_floats(output: &Path) -> bool {
-    matches!(
-        OutputFormat::of(output),
-        Ok(OutputFormat::Tiff | OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy)
-    )
+    OutputFormat::of(output).is_ok_and(OutputFormat::holds_floats)
 }
 
 /// Parses rows separated by semicolons or line breaks, with values separated by commas or white space; or reads them

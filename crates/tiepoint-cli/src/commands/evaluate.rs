@@ -177,14 +177,15 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
 pub(crate) struct Scores {
     /// At 1, 2 and 3 pixels.
     pub(crate) repeatability: [Repeatability; 3],
-    /// At 3 pixels with scales within √2.
-    pub(crate) scale_repeatability: Repeatability,
+    /// At 3 pixels with scales within √2; none where scale and direction of the features are not known.
+    pub(crate) scale_repeatability: Option<Repeatability>,
     /// At 1 to 10 pixels.
     pub(crate) matching_accuracy: [f64; 10],
     /// Infinite without a model.
     pub(crate) corner_error: f64,
     pub(crate) position: tiepoint::evaluate::PositionError,
-    pub(crate) angle: tiepoint::evaluate::AngleError,
+    /// Where directions are known.
+    pub(crate) angle: Option<tiepoint::evaluate::AngleError>,
 }
 
 impl Scores {
@@ -203,14 +204,16 @@ impl Scores {
             .map(|(p, q)| ([f64::from(p.x), f64::from(p.y)], f64::from(p.angle), f64::from(q.angle)))
             .collect();
         let any = f64::INFINITY;
+        // Matches that were given, and places tied by structure, have no scale or direction.
+        let has_own = !tie.first.is_empty();
         let found = tie.b_from_a.and_then(|model| model.homography());
         Ok(Self {
             repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
-            scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
+            scale_repeatability: has_own.then(|| share(3.0, std::f64::consts::SQRT_2)).transpose()?,
             matching_accuracy: matching_accuracy(&points, truth),
             corner_error: found.map_or(any, |found| corner_error(&found, truth, a.image)),
             position: position_error(&points, truth, 3.0),
-            angle: angle_error(&angles, truth),
+            angle: has_own.then(|| angle_error(&angles, truth)),
         })
     }
 
@@ -218,7 +221,7 @@ impl Scores {
     pub(crate) fn tiles<'a>(&self, section: Section<'a>) -> Section<'a> {
         section
             .tile("correct within 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
-            .tile("corner error", format!("{:.3} px", self.corner_error))
+            .tile("corner error", self.off())
             .tile(
                 "localisation error (RMS)",
                 match self.position.count {
@@ -228,13 +231,21 @@ impl Scores {
             )
     }
 
+    /// The corner error with its unit.
+    fn off(&self) -> String {
+        if self.corner_error.is_finite() { format!("{:.3} px", self.corner_error) } else { "no map".into() }
+    }
+
     pub(crate) fn lines(&self) -> Vec<String> {
         let percent = |v: &[f64]| v.iter().map(|v| format!("{:6.1}", v * 100.0)).collect::<Vec<_>>().join("");
         let repeated = self.repeatability.map(|r| r.share);
         let p = &self.position;
         vec![
             format!("repeatability      {} % at 1, 2, 3 px", percent(&repeated)),
-            format!("  with like scale  {} % at 3 px", percent(&[self.scale_repeatability.share])),
+            match &self.scale_repeatability {
+                None => "  with like scale  no scale is known".into(),
+                Some(of) => format!("  with like scale  {} % at 3 px", percent(&[of.share])),
+            },
             format!("matching accuracy  {} % at 1 to 10 px", percent(&self.matching_accuracy)),
             match p.count {
                 0 => "position           no match within 3 px".into(),
@@ -243,23 +254,24 @@ impl Scores {
                     p.rms, p.median, p.bias[0], p.bias[1]
                 ),
             },
-            match self.angle.count {
-                0 => "angle              no match within 3 px".into(),
-                _ => format!("angle              {:.2}° median", self.angle.median.to_degrees()),
+            match &self.angle {
+                None => "angle              no direction is known".into(),
+                Some(angle) if angle.count == 0 => "angle              no match within 3 px".into(),
+                Some(angle) => format!("angle              {:.2}° median", angle.median.to_degrees()),
             },
-            format!("corner error       {:.3} px", self.corner_error),
+            format!("corner error       {}", self.off()),
         ]
     }
 
     fn describe(&self) -> Value {
         json!({
             "repeatability": self.repeatability.map(|r| r.share),
-            "scale_repeatability": self.scale_repeatability.share,
+            "scale_repeatability": self.scale_repeatability.as_ref().map(|of| of.share),
             "matching_accuracy": self.matching_accuracy,
             "corner_error": self.corner_error,
             "position_bias": (self.position.count > 0).then_some(self.position.bias),
             "position_rms": (self.position.count > 0).then_some(self.position.rms),
-            "angle_median": (self.angle.count > 0).then_some(self.angle.median),
+            "angle_median": self.angle.as_ref().filter(|angle| angle.count > 0).map(|angle| angle.median),
         })
     }
 }

@@ -16,21 +16,31 @@ use tiepoint::image::{self, AnyImage, Known, OutputFormat};
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, tiff, .. } = filter.files();
     let mut clock = Clock::start(&context.processor.cpu);
-    let file = clock
-        .time(Part::Read, || Reader { limits: limits.options(), cpu: &context.processor.cpu }.image(input))?;
-    if file.shown.is_some() {
+    let options = limits.options();
+    let file =
+        clock.time(Part::Read, || Reader { limits: options, cpu: &context.processor.cpu }.image(input))?;
+    let file = if options.band.is_some() { file.seen_alone() } else { file };
+    if file.valid()?.is_some() {
         let input = input.display();
         context.note(&format!(
-            "{input}: pixels without data are filtered like others, and change those around them"
+            "{input}: transparent pixels and those without data are filtered like others, and change those around them"
         ));
     }
-    let image = file.image;
-    let place = image::read_georeference(input)?
-        .filter(|_| OutputFormat::of(output).is_ok_and(|f| f == OutputFormat::Tiff));
-    let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
+    let place = image::read_georeference(input)?.filter(|place| {
+        let is_tiff = OutputFormat::of(output).is_ok_and(|format| format == OutputFormat::Tiff);
+        is_tiff || place.transform().is_some()
+    });
+    let filtered = clock.time(Part::Compute, || apply(filter, &file.image, context))?;
+    let filtered = file.filtered(filtered)?;
+    // What is said of the bands, such as a unit, holds for smoothed values.
+    let bands = file.bands.as_deref().filter(|_| matches!(filter, FilterArguments::Gauss { .. }));
     clock.time(Part::Write, || {
-        write_picture(output, &filtered, &Known { place: place.as_ref(), ..tiff.known() }, context)
+        let about = tiff.known();
+        let known =
+            Known { place: place.as_ref(), bands, compression: about.compression, ..filtered.known() };
+        write_picture(output, &filtered.image, &known, context)
     })?;
+    let filtered = filtered.image;
     context.print_notes();
     let size = filtered.size();
     context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3));

@@ -83,6 +83,8 @@ fn matches_of_a_file_are_verified_in_place_of_a_search() {
         let json =
             folder.works(format!("evaluate homography b.png a.png inverse.txt --matches {given} --json"));
         assert!(number(&json, "corner_error") < 0.5, "{format}: {json}");
+        assert_eq!(value(&json, "angle_median"), "null", "given matches have no direction: {json}");
+        assert_eq!(value(&json, "scale_repeatability"), "null", "nor a scale: {json}");
     }
     assert!(registered.iter().all(|picture| *picture == registered[0]), "one answer for all formats");
     for (line, code, words) in [
@@ -233,6 +235,9 @@ fn models_and_scores() {
     assert!(number(&json, "corner_error") < 0.5, "{json}");
     let accuracy = numbers(&json, "matching_accuracy");
     assert!(accuracy.len() == 10 && accuracy[2] > 0.9 && accuracy.is_sorted(), "{accuracy:?}");
+    assert!(number(&json, "angle_median") < 0.1 && number(&json, "scale_repeatability") > 0.3, "{json}");
+    let lines = folder.works("evaluate homography a.png b.png truth.txt --model none");
+    assert!(lines.contains("corner error       no map"), "{lines}");
     folder.put("found.json", folder.works("match a.png b.png --json"));
     for (found, most) in [("truth.txt", 0.0), ("found.json", 0.5)] {
         let json = folder.works(format!("evaluate homography {found} truth.txt --size 320x240 --json"));

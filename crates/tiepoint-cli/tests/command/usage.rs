@@ -28,6 +28,62 @@ fn filters_write_images() {
 }
 
 #[test]
+fn filters_keep_alpha_bands_and_pixels_without_data() {
+    let folder = Folder::new("filters-kept");
+    folder.texture("a.png", SIZE, 5);
+    let grey = folder.bytes("a.png");
+    let shown = Image::from_fn(SIZE, |x, _| if x < 250 { 255 } else { 0 });
+    folder.write("clear.png", image::with_alpha(&grey, &shown).unwrap());
+    let opaque = Image::filled(SIZE, 1, 255);
+    folder.write("opaque.png", image::with_alpha(&grey, &opaque).unwrap());
+    for (line, output) in [
+        ("gauss", "o.png"),
+        ("sobel", "o.png"),
+        ("sobel --part gx", "o.tif"),
+        ("convolve --kernel=-1,0,1", "o.png"),
+        ("convolve --kernel=-1,0,1 --float", "o.tif"),
+    ] {
+        for (input, mask) in [("clear.png", Some(&shown)), ("opaque.png", None)] {
+            let (filter, rest) = line.split_once(' ').unwrap_or((line, ""));
+            folder.works(format!("filter {filter} {input} {output} {rest}"));
+            assert_eq!(image::alpha_mask(&folder.image(output)).as_ref(), mask, "{line} of {input}");
+        }
+    }
+    assert!(folder.notes("filter gauss clear.png o.png").contains("transparent pixels"));
+    // Four bands of which none is alpha, and a no-data value.
+    let bands = Image::from_fn(SIZE, |x, y| grey.row(y)[x]);
+    let bands =
+        Image::from_vec(bands.data().iter().flat_map(|v| [*v, 9, 90, 200]).collect(), SIZE, 4).unwrap();
+    let layout = image::Layout { alpha: None, ..image::Layout::usual(4) };
+    let about = image::Known { layout: Some(layout), ..image::Known::default() };
+    image::write_known(folder.at("bands.tif"), &bands, &about).unwrap();
+    folder.works("filter gauss bands.tif o.tif");
+    let read = image::read_file(folder.at("o.tif"), &ReadOptions::default()).unwrap();
+    assert_eq!((read.layout, read.image.channels()), (layout, 4));
+    folder.works("filter gauss bands.tif o.tif --band 3");
+    assert_eq!(folder.bytes("o.tif"), Image::filled(SIZE, 1, 90), "the band that was asked for");
+    let marked = Image::from_fn(SIZE, |x, y| if x < 250 { f32::from(grey.row(y)[x]) } else { -9999.0 });
+    let about = image::Known { no_data: Some(-9999.0), ..image::Known::default() };
+    image::write_known(folder.at("dem.tif"), &marked, &about).unwrap();
+    folder.works("filter gauss dem.tif o.tif");
+    let read = image::read_file(folder.at("o.tif"), &ReadOptions::default()).unwrap();
+    assert_eq!((read.no_data, read.shown.as_ref()), (Some(-9999.0), Some(&shown)));
+    // Integers hold no NaN: a mask beside the file does.
+    folder.works("filter hessian dem.tif o.png");
+    let read = image::read_file(folder.at("o.png"), &ReadOptions::default()).unwrap();
+    assert_eq!(read.shown.as_ref(), Some(&shown), "a mask beside the file");
+    let hole = Image::from_fn(SIZE, |x, _| if x < 250 { 0.5_f32 } else { f32::NAN });
+    image::write_known(folder.at("hole.png"), &hole, &image::Known::default()).unwrap();
+    let read = image::read_file(folder.at("hole.png"), &ReadOptions::default()).unwrap();
+    assert_eq!(read.shown.as_ref(), Some(&shown), "NaN");
+    // A world file beside another format.
+    folder.put("a.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    folder.works("filter gauss a.png w.png");
+    let place = |name: &str| image::read_georeference(folder.at(name)).unwrap().unwrap().transform();
+    assert_eq!(place("w.png"), place("a.png"));
+}
+
+#[test]
 fn wrong_usage_is_an_error_with_code_2() {
     let folder = Folder::new("usage");
     folder.texture("a.png", SIZE, 5);

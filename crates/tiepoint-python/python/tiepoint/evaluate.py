@@ -38,7 +38,7 @@ class PositionError(Result):
     pairs : int
         The matches that are right.
     bias : tuple of float
-        Their mean differences in x and y: the systematic error of a detector's places.
+        Their mean differences in x and y: the systematic error of a detector's places. NaN, like the next two, without pairs.
     rms, median : float
         Root mean square and median of their distances in pixels.
     """
@@ -58,7 +58,7 @@ class AngleError(Result):
     pairs : int
         The pairs that were compared.
     bias : float
-        The mean difference in radians, −π to π.
+        The mean difference in radians, −π to π. NaN, like the median, without pairs.
     median : float
         Median of the absolute difference.
     """

@@ -49,13 +49,13 @@ pub struct PositionError {
 }
 
 /// The position error of the matches within `within` pixels of the truth `b_from_a`; others are wrong matches, which
-/// say nothing about the accuracy of positions. All zero if there are none.
+/// say nothing about the accuracy of positions. All NaN if there are none.
 pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
     let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
     let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);
     let differences: Vec<[f64; 2]> = right.filter_map(difference).collect();
     if differences.is_empty() {
-        return PositionError::default();
+        return PositionError { count: 0, bias: [f64::NAN; 2], rms: f64::NAN, median: f64::NAN };
     }
     let n = differences.len() as f64;
     let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
@@ -81,7 +81,7 @@ pub struct AngleError {
 
 /// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a gradient,
 /// so it is transformed to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
-/// the point. All zero if there are no pairs.
+/// the point. Bias and median are NaN if there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
     let differences: Vec<f64> = pairs
         .iter()
@@ -96,7 +96,7 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
         .filter(|d| d.is_finite())
         .collect();
     if differences.is_empty() {
-        return AngleError::default();
+        return AngleError { count: 0, bias: f64::NAN, median: f64::NAN };
     }
     let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     AngleError {
@@ -167,7 +167,8 @@ mod tests {
         assert!((error.bias[0] - 0.2).abs() < 1e-9 && (error.bias[1] - 0.1).abs() < 1e-9, "{error:?}");
         assert!((error.rms - (0.23_f64 / 3.0).sqrt()).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.3).abs() < 1e-9, "{error:?}");
-        assert_eq!(position_error(&[], &shift(), 3.0), PositionError::default(), "no matches");
+        let none = position_error(&[], &shift(), 3.0);
+        assert!(none.count == 0 && none.rms.is_nan() && none.bias[0].is_nan() && none.median.is_nan());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, no_data,
-    orientation, prepare, with_alpha,
+    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask,
+    no_data, orientation, prepare, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 
@@ -199,6 +199,35 @@ impl FileImage {
         prepare(image, mask, range, cpu)
     }
 
+    /// What a filter made of this image, pixel by pixel, with what is known of the image: its alpha channel, which no filter
+    /// changes, and its pixels without data. A result of another number of channels has neither alpha nor a layout.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`](crate::Error::Mismatch) for a result of another size.
+    pub fn filtered(&self, mut made: AnyImage) -> Result<Self> {
+        let shown = self.shown.clone().unwrap_or_else(|| Image::filled(self.image.size(), 1, 255));
+        check_mask(Some(shown.view()), made.size())?;
+        let layout = match made.channels() == self.layout.channels {
+            true => self.layout,
+            false => Layout::usual(made.channels()),
+        };
+        if let Some(alpha) = layout.alpha.filter(|_| self.layout.alpha == layout.alpha) {
+            by_pixel!(&mut made, made => by_pixel!(self.image.view(), from => copy_alpha(made, from, alpha)));
+        }
+        // Values of another kind, such as derivatives, may equal the no-data value.
+        let no_data = self.no_data.filter(|_| made.pixel() == self.image.pixel());
+        let image = if self.shown.is_some() { no_data::marked(made, &shown, no_data) } else { made };
+        let about = Self { bands: None, ..self.about() };
+        Ok(Self { image, layout, no_data, shown: self.shown.clone(), ..about })
+    }
+
+    /// Its colour channels of the band that was asked for, with alpha, without the others.
+    pub fn seen_alone(self) -> Self {
+        let (no_data, orientation, turned) = (self.no_data, self.orientation, self.turned);
+        let (image, shown) = self.into_seen();
+        Self { no_data, orientation, turned, shown, ..Self::from(image) }
+    }
+
     /// The image resampled to `size` by `place`, which gets an image and the value of pixels without input, and also
     /// returns a mask that is 0 where the result has no input. The result's `shown` is its [`valid`](Self::valid) mask.
     ///
@@ -320,6 +349,16 @@ fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<
         edge = edge.iter().flat_map(|&at| around(at)).collect();
         edge.sort_unstable();
         edge.dedup();
+    }
+}
+
+/// Copies channel `alpha` of `from`, opaque as opaque.
+fn copy_alpha<T: Pixel, F: Pixel>(to: &mut Image<T>, from: ImageView<'_, F>, alpha: usize) {
+    let n = to.channels();
+    for y in 0..from.size().height {
+        let values = from.row(y).iter().skip(alpha).step_by(n);
+        let pixels = to.row_mut(y).iter_mut().skip(alpha).step_by(n);
+        pixels.zip(values).for_each(|(to, v)| *to = T::from_f32(v.to_f32() * (T::WHITE / F::WHITE)));
     }
 }
 

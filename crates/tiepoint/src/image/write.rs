@@ -1,7 +1,7 @@
 //! Writing image files, in the format that the name's extension says.
 
 use super::{
-    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Pixel, exr, jpeg,
+    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, exr, jpeg,
     no_data::held,
     npy, pfm, png, pnm,
     tiff::{self, Extra},
@@ -63,10 +63,15 @@ impl OutputFormat {
         format_of(path.as_ref(), &known, what)
     }
 
+    /// Whether it holds signs, fractions and NaN.
+    pub fn holds_floats(self) -> bool {
+        matches!(self, Self::Tiff | Self::Pfm | Self::Exr | Self::Npy)
+    }
+
     /// How many values of an image this format clamps: finite floats outside 0 to 1, where it holds integers.
     pub fn cuts<'a>(self, image: impl Into<AnyView<'a>>) -> usize {
         let AnyView::F32(view) = image.into() else { return 0 };
-        if matches!(self, Self::Tiff | Self::Pfm | Self::Exr | Self::Npy) {
+        if self.holds_floats() {
             return 0;
         }
         let outside = |v: &&f32| v.is_finite() && !(0.0..=1.0).contains(*v);
@@ -142,7 +147,7 @@ pub struct Known<'a> {
 /// | PNG, PAM of 8 bits | transparent |
 /// | PFM, EXR | NaN |
 /// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
-/// | the others | as they are, with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
+/// | the others | as they are (NaN as 0), with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
 /// A mask that an earlier file of this name left beside it is removed. A place on a map goes into a TIFF, and beside
 /// other formats into a world file, which names no coordinate system.
@@ -157,14 +162,22 @@ pub fn write_known<'a>(
 ) -> Result<()> {
     let (path, view) = (path.as_ref(), image.into());
     let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
-    let valid = known.valid.filter(|valid| valid.data().contains(&0) && layout.alpha.is_none());
+    let format = OutputFormat::of(path)?;
+    // No integer is NaN.
+    let finite = match view {
+        AnyView::F32(_) if !format.holds_floats() => {
+            Mask::from(known.valid.map(Image::view)).and(Mask::of_finite(view))?.into_image()
+        }
+        _ => None,
+    };
+    let valid = finite.as_ref().or(known.valid);
+    let valid = valid.filter(|valid| valid.data().contains(&0) && layout.alpha.is_none());
     let no_data = match view {
         AnyView::U8(_) => known.no_data.filter(|v| held::<u8>(*v).is_some()),
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
     let Known { layout: named, place, bands, compression, cpu, .. } = *known;
-    let format = OutputFormat::of(path)?;
     let is_tiff = format == OutputFormat::Tiff;
     let mut extra = Extra {
         layout: named,

@@ -135,7 +135,8 @@ impl Numbered {
     }
 
     fn shown(&self) -> String {
-        let name = format!("{}%0{}d{}", self.before, self.digits, self.after);
+        let digits = if self.digits == 1 { String::new() } else { format!("0{}", self.digits) };
+        let name = format!("{}%{digits}d{}", self.before, self.after);
         self.folder.join(name).display().to_string()
     }
 }
@@ -147,9 +148,13 @@ pub(super) fn paths(
     extension: &str,
 ) -> Outcome<Vec<Option<PathBuf>>> {
     if let Some(numbered) = given.and_then(|given| Numbered::of(Path::new(given)))
-        && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
+        && pairs.iter().all(|pair| pair.number.is_some())
     {
-        return Ok(numbers.into_iter().map(|n| Some(numbered.path(n))).collect());
+        let path = |pair: &PairFiles| {
+            let numbered = numbered.path(pair.number?).display().to_string();
+            Some(PathBuf::from(output::fill(&numbered, &pair.left)))
+        };
+        return Ok(pairs.iter().map(path).collect());
     }
     let lefts: Vec<PathBuf> = pairs.iter().map(|p| p.left.clone()).collect();
     output::output_paths(given, &lefts, extension)
@@ -208,6 +213,9 @@ mod tests {
         let some = |path: &str| Some(PathBuf::from(path));
         assert_eq!(paths(Some("o/{}.tif"), &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(some));
         assert!(paths(Some("o.tif"), &two, "pfm").is_err(), "one file for two");
+        let numbered = [&two[0], &two[1]].map(|pair| PairFiles { number: Some(7), ..pair.clone() });
+        let both = ["o/a1_07.tif", "o/a2_07.tif"].map(some);
+        assert_eq!(paths(Some("o/{}_%02d.tif"), &numbered, "pfm").unwrap(), both, "name and number");
         let numbered: Vec<PairFiles> =
             two.iter().zip([1, 2]).map(|(p, n)| PairFiles { number: Some(n), ..p.clone() }).collect();
         let found = paths(Some("o/%02d.pfm"), &numbered, "pfm").unwrap();
