@@ -88,7 +88,7 @@ impl Tied {
             let tie = tie_pictures_on_device([&a, &b], &options.tie, search, &processor.cpu)?;
             let Some(tie) = tie else { return Ok(None) };
             let on_host = |made: Option<Image<u8>>, given: Option<&GpuImage<u8>>| match made {
-                None => given.map(|mask| mask.download()).transpose(),
+                None => given.map(GpuImage::download).transpose(),
                 made => Ok(made),
             };
             let masks = [on_host(made_a, mask_a)?, on_host(made_b, mask_b)?];

@@ -76,6 +76,10 @@ pub struct TiePoints {
     /// Where the pictures lie on each other unmoved by their features, but their structure agrees there only in part:
     /// the mean over its cells of the share of the displacements at which it agrees less, ½ by chance.
     pub unlike: Option<f64>,
+    /// Where structure ties pictures that lie on each other unmoved, and it was not said that two sensors made them: how far
+    /// they are bright and dark in the same places, the mean correlation of their grey values in small cells. What is fixed to
+    /// one sensor, such as dust, gives 0.33 or more, pictures of two sensors nearly always less.
+    pub fixed: Option<f64>,
     /// Which of the nine parts of A and of B, row by row, a mask hides but for less than a quarter.
     pub hidden: [[bool; 9]; 2],
 }
@@ -181,6 +185,7 @@ impl TiePoints {
             first: vec![],
             alternatives: None,
             unlike: None,
+            fixed: None,
             hidden: Default::default(),
         }
     }

@@ -18,7 +18,7 @@ use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder, FoundFeatures};
 use crate::geometry::ModelKind;
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
-use crate::image::{AnyView, ImageView};
+use crate::image::{AnyView, ImageView, PixelKind};
 use crate::matching::{Match, MatchOptions, match_features};
 use crate::options::named;
 use crate::{Error, Result};
@@ -157,14 +157,14 @@ fn tied(
                 Views::Count(n) => n,
             };
             let error = match by_views(first) {
-                Err(error) if lacks_support(&error) => error,
+                Err(error) if lacks_support(&error) => advising_range(error, pictures),
                 Ok(tied) if modality == Modality::Auto => {
                     let own = [&a.found.features, &b.found.features];
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
                     let keypoints = [one.keypoints.as_slice(), &other.keypoints];
-                    let is_open = tied.tie.moves_nothing(keypoints) && !tied.tie.is_certain(keypoints, sizes);
-                    return match is_open {
-                        true => confirmed(tied, with_masks, by_structure, processor),
+                    let is_certain = tied.tie.is_certain(keypoints, sizes);
+                    return match tied.tie.moves_nothing(keypoints) {
+                        true => confirmed(tied, is_certain, with_masks, by_structure, processor),
                         false => Ok(tied),
                     };
                 }
@@ -173,6 +173,10 @@ fn tied(
             let structure = match modality {
                 Modality::Auto => match by_structure() {
                     Err(error) if lacks_support(&error) => None,
+                    Ok(Some(mut found)) if found.moves_nothing() => {
+                        found.tie.fixed = cross::grey_in_common(with_masks, &processor.cpu)?;
+                        Some(found)
+                    }
                     structure => structure?,
                 },
                 Modality::Same | Modality::Cross => None,
@@ -198,21 +202,41 @@ fn tied(
     }
 }
 
-/// Pictures that lie on each other unmoved by their features. It may be captions or a frame that agree: what they lie on may
-/// agree elsewhere, which structure then tells, or not at all.
+/// The error, advising another range where the pictures are not of 8 bits.
+fn advising_range(mut error: Error, pictures: [TiePicture<'_>; 2]) -> Error {
+    if let Error::NoModel { advice, .. } = &mut error
+        && pictures.iter().any(|picture| picture.image.pixel() != PixelKind::U8)
+    {
+        advice.push_str("; `--range LOW:HIGH` where few pixels are far brighter than what both show");
+    }
+    error
+}
+
+/// Pictures that lie on each other unmoved by their features. It may be captions, a frame, or what is fixed to the sensor that
+/// agrees: the pictures may agree elsewhere, which structure then tells, or not at all. Features in all parts of a picture
+/// leave a doubt only where the pictures differ at a smaller size.
 fn confirmed(
     tied: TiedPictures,
+    is_certain: bool,
     pictures: [cross::Picture<'_>; 2],
     by_structure: impl Fn() -> Result<Option<cross::StructureTie>>,
     processor: &Processor,
 ) -> Result<TiedPictures> {
-    let mean = cross::agreement_unmoved(pictures, processor)?;
-    let Some(mean) = mean.filter(|mean| *mean < LIKE) else { return Ok(tied) };
+    let Some(mean) = unlike(pictures, is_certain, processor)? else { return Ok(tied) };
     match by_structure() {
         Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
         Err(error) if !lacks_support(&error) => Err(error),
         _ => Ok(TiedPictures { tie: TiePoints { unlike: Some(mean), ..tied.tie }, ..tied }),
     }
+}
+
+/// How well pictures agree that lie on each other unmoved, where that is only in part. `is_certain`: at full size they do.
+fn unlike(pictures: [cross::Picture<'_>; 2], is_certain: bool, processor: &Processor) -> Result<Option<f64>> {
+    let mut mean = cross::agreement_unmoved(pictures, cross::SHRINK, processor)?;
+    if !is_certain && mean.is_none_or(|mean| mean >= LIKE) {
+        mean = cross::agreement_unmoved(pictures, 1, processor)?;
+    }
+    Ok(mean.filter(|mean| *mean < LIKE))
 }
 
 /// Pictures of one sensor, tied together.

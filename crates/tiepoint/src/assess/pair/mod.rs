@@ -110,6 +110,8 @@ const SHIFTED: [f64; 2] = [0.6, 0.0];
 const UPRIGHT: f64 = 0.1;
 /// The agreement of structure where the map moves nothing, below.
 const UNLIKE: [f64; 2] = [LIKE, 0.0];
+/// The correlation of grey values where structure ties pictures that nothing moves; above. Two sensors: −0.2 to 0.34 (60 pairs).
+const IN_COMMON: [f64; 2] = [0.35, f64::INFINITY];
 /// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
 /// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
@@ -128,6 +130,9 @@ const DEPTH: &str = "Depth in the scene? A map from picture to picture cannot fo
 /// What to do about pictures on which only what lies over both agrees.
 const CAPTIONS: &str =
     "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
+/// What to do about pictures that agree in part where nothing moved.
+const FIXED: &str = "Captions, a frame, dust or hot pixels on pictures of different things? Mask them (`--mask`, `--mask-b`). If two \
+                     sensors made the pictures, `--modality cross`";
 /// What to do about inliers that are there by chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 
@@ -229,6 +234,8 @@ pub struct PairEvidence {
     pub shifted: Option<f64>,
     /// [`TiePoints::unlike`].
     pub unlike: Option<f64>,
+    /// [`TiePoints::fixed`].
+    pub fixed: Option<f64>,
     /// Of the inliers that lie off the plane of most inliers, the share whose neighbours deviate from it as they do;
     /// none where the model is a map, or fewer than three quarters of the inliers lie on one plane.
     pub parallax: Option<f64>,
@@ -282,7 +289,8 @@ impl PairEvidence {
         let threshold = options.robust.threshold_px;
         let homography = model.homography();
         let map = homography.filter(|_| has_descriptors);
-        let contrary = |m: &Match| map.as_ref().is_some_and(|map| contradicts(map, keypoints, m));
+        let contradicts = |m: &Match| map.as_ref().map_or([false; 2], |map| contradicts(map, keypoints, m));
+        let contrary = |m: &Match| contradicts(m) != [false; 2];
         let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
         let reach = NEAR * size.width.max(size.height) as f64;
         let (mut cells, mut taken, mut near) =
@@ -363,11 +371,12 @@ impl PairEvidence {
             first: tie.first.len(),
             agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
             by_chance,
-            contrary: map.map(|_| tie.inliers.iter().filter(|&&i| contrary(&tie.matches[i])).count()),
+            contrary: map.map(|_| contrary_of(tie.inliers.iter().map(|&i| contradicts(&tie.matches[i])))),
             rival,
             unmoved,
             shifted,
             unlike: tie.unlike,
+            fixed: tie.fixed,
             parallax: model.kind().is_epipolar().then(|| parallax(keypoints, tie, options)).flatten(),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
@@ -449,10 +458,18 @@ impl PairEvidence {
         }
         if let Some(share) = self.unlike {
             let text = format!(
-                "the pictures lie on each other unmoved by their features, but their structure agrees there by {} only (50 % by chance)",
+                "the pictures lie on each other unmoved, but their structure agrees there by {} only (50 % by chance)",
                 percent(share)
             );
-            reasons.push(Reason::share_below("unlike", share, UNLIKE, text, CAPTIONS));
+            reasons.push(Reason::share_below("unlike", share, UNLIKE, text, FIXED));
+        }
+        if let Some(found) = self.fixed {
+            let text = format!(
+                "structure ties the pictures unmoved, while features do not and both are bright and dark in the same places \
+                 (correlation {}), as by one sensor",
+                percent(found)
+            );
+            reasons.push(Reason::share_above("fixed", found, IN_COMMON, text, FIXED));
         }
         if let Some(share) = self.parallax {
             let text = format!(
@@ -571,8 +588,23 @@ const SCALE: f64 = 2.0;
 /// A match also contradicts a map if its features are rotated by more than 45° against it; this is the cosine.
 const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// Whether the scale or the turn of the features of a match contradicts the map.
-fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bool {
+/// Round features, such as stars, have a scale and no direction: of so many inliers, fewer than one in so many contradicts
+/// the map by its scale. Then turns do not count, which of wrong matches contradict as scales do.
+const ROUND: [usize; 2] = [20, 20];
+
+/// The number of inliers that contradict the map by their scale or turn.
+fn contrary_of(inliers: impl Iterator<Item = [bool; 2]>) -> usize {
+    let (mut all, mut by_scale, mut by_either) = (0, 0, 0);
+    for [scale, turn] in inliers {
+        all += 1;
+        by_scale += usize::from(scale);
+        by_either += usize::from(scale || turn);
+    }
+    if all >= ROUND[0] && ROUND[1] * by_scale < all { by_scale } else { by_either }
+}
+
+/// Whether the scale, and whether the turn, of the features of a match contradicts the map.
+fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> [bool; 2] {
     let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
     let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
     let local = (xx * yy - xy * yx).abs().sqrt();
@@ -584,7 +616,7 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> bo
     let predicted = [xx * x + xy * y, yx * x + yy * y];
     let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
     // NaN contradicts.
-    !(ratio > 1.0 / SCALE && ratio < SCALE && cosine > TURN)
+    [!(ratio > 1.0 / SCALE && ratio < SCALE), cosine.is_nan() || cosine <= TURN]
 }
 
 /// See [`PairEvidence::parallax`].

@@ -75,6 +75,55 @@ fn a_plane_is_good_and_relief_under_a_homography_poor() {
     assessed(&flat, &relief, ModelKind::Fundamental, &GOOD);
 }
 
+/// Spots of these radii at places that a map moves, on the grey values that a picture has.
+fn spotted(
+    spots: &[([f64; 2], f64)],
+    back: impl Fn([f64; 2]) -> [f64; 2],
+    grey: impl Fn([f64; 2]) -> f64,
+    depth: f64,
+) -> AnyImage {
+    let at = |place: [f64; 2]| {
+        let [x, y] = back(place);
+        let of = spots.iter().map(|([u, v], radius)| {
+            let square = ((x - u).powi(2) + (y - v).powi(2)) / (2.0 * radius * radius);
+            if square < 12.0 { (-square).exp() } else { 0.0 }
+        });
+        (grey(place) + depth * of.sum::<f64>()).clamp(0.0, 255.0) as u8
+    };
+    Image::from_fn(Size::new(480, 360), |x, y| at([x as f64, y as f64])).into()
+}
+
+fn spots(count: usize, radii: [f64; 2]) -> Vec<([f64; 2], f64)> {
+    let mut random = Random::new(9);
+    let mut spot = || {
+        let place = [random.range(-60.0, 540.0), random.range(-60.0, 420.0)];
+        (place, random.range(radii[0], radii[1]))
+    };
+    (0..count).map(|_| spot()).collect()
+}
+
+#[test]
+fn what_is_fixed_to_a_sensor_is_doubtful() {
+    // Few stars that moved, and hot pixels that did not.
+    let (stars, hot) = (spots(60, [1.4, 1.6]), spots(900, [0.3, 0.3]));
+    let sky = |by: f64| spotted(&stars, |[x, y]| [x + by, y], |_| 12.0, 150.0);
+    let heated = |by: f64| {
+        let AnyImage::U8(sky) = sky(by) else { panic!("bytes") };
+        spotted(&hot, |p| p.map(f64::round), |[x, y]| f64::from(sky.row(y as usize)[x as usize]), 220.0)
+    };
+    let found = assessed(&heated(0.0), &heated(28.0), ModelKind::Homography, &NOT_GOOD);
+    assert!(found.reasons.iter().any(|r| r.measure == "fixed"), "{found}");
+}
+
+#[test]
+fn round_features_have_no_direction() {
+    let stars = spots(260, [1.4, 3.0]);
+    let (sin, cos) = 0.7_f64.sin_cos();
+    let turned = |[x, y]: [f64; 2]| [cos * x - sin * y + 130.0, sin * x + cos * y - 90.0];
+    let [a, b] = [spotted(&stars, |p| p, |_| 12.0, 150.0), spotted(&stars, turned, |_| 12.0, 150.0)];
+    assessed(&a, &b, ModelKind::Similarity, &GOOD);
+}
+
 #[test]
 fn a_frame_on_pictures_of_two_things_is_doubtful() {
     let frame = |[x, y]: [f64; 2]| !(40.0..440.0).contains(&x) || !(40.0..320.0).contains(&y);

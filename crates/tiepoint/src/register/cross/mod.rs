@@ -60,6 +60,9 @@ const LEAST_OFF: f64 = 0.1;
 /// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
 const ROUNDS: [(usize, usize); 2] = [(2, 1), (usize::MAX, 2)];
 
+/// By how much pictures are shrunk to see what they show besides what is fixed to their sensors.
+pub(super) const SHRINK: usize = 4;
+
 /// Two pictures tied by their structure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StructureTie {
@@ -168,21 +171,66 @@ pub(super) fn tie(
 }
 
 /// How well the structure of two pictures agrees where one lies on the other unmoved: the mean of `judge`; `None` for
-/// pictures that are too small.
-pub(super) fn agreement_unmoved(pictures: [Picture<'_>; 2], processor: &Processor) -> Result<Option<f64>> {
+/// pictures that are too small, or show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust,
+/// counts for little.
+pub(super) fn agreement_unmoved(
+    pictures: [Picture<'_>; 2],
+    shrink: usize,
+    processor: &Processor,
+) -> Result<Option<f64>> {
     let cpu = &processor.cpu;
     let _stage = cpu.stage("unmoved");
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
-    let (finder, intensity) = (StructureFinder::new(processor), [&a.intensity, &b.intensity]);
+    let both = [a, b];
+    let sizes = both.map(|of| Size::new(of.size().width / shrink, of.size().height / shrink));
+    if sizes.iter().any(|size| size.width.min(size.height) < LEAST_SIDE) {
+        return Ok(None);
+    }
+    let shrunk = cpu.try_map(2, |i| both[i].intensity.shrunk(sizes[i], cpu))?;
+    let (finder, intensity) = (StructureFinder::new(processor), [&shrunk[0], &shrunk[1]]);
     let levels = finder.levels(&intensity.map(|of| (of, 0..1)), 1.0)?;
-    let [[to_b, ..], ..] = onto(b.full, b.size())?.matrix();
-    let [[to_a, ..], ..] = onto(a.full, a.size())?.matrix();
+    let [[to_b, ..], ..] = onto(b.full, sizes[1])?.matrix();
+    let [[to_a, ..], ..] = onto(a.full, sizes[0])?.matrix();
     let unmoved = Hypothesis { turn: [to_b / to_a, 0.0], shift: [0.0; 2], cells: 0 };
     let frame = Frame::of([0, 1].map(|i| (intensity[i], &levels[i][0].own)), &unmoved, &finder)?;
     let lanes = cpu.try_map(2, |i| frame.whole.lanes[i].on_host(cpu))?;
     let agreement = judge::agreement(|n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
-    Ok(Some(agreement.mean))
+    // Of too few cells the score is 0.
+    Ok((agreement.score != 0.0).then_some(agreement.mean))
+}
+
+/// Side of a cell in which grey values are compared, in pixels at the size at which pictures are searched.
+const CELL: usize = 24;
+
+/// How far two pictures that lie on each other unmoved are bright and dark in the same places: the mean correlation of the
+/// grey values in cells, of the quarter with the most contrast in both. `None` for pictures of two sizes, or too small.
+pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Option<f64>> {
+    let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
+    let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
+    if a.size() != b.size() {
+        return Ok(None);
+    }
+    let (both, Size { width, height }) = ([&a.intensity, &b.intensity], a.size());
+    let cell = |x: usize, y: usize| {
+        let rows = || (y * CELL..(y + 1) * CELL).map(|y| (y, x * CELL..(x + 1) * CELL));
+        let counts = rows().all(|(y, x)| both.iter().all(|of| !of.counts.row(y)[x.clone()].contains(&0.0)));
+        let grey = both.map(|of| rows().flat_map(|(y, x)| &of.grey.row(y)[x]).copied().map(f64::from));
+        let [a, b] = grey.map(|of| of.collect::<Vec<f64>>());
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let product = |p: &[f64], q: &[f64]| {
+            let (p_mean, q_mean) = (mean(p), mean(q));
+            p.iter().zip(q).map(|(p, q)| (p - p_mean) * (q - q_mean)).sum::<f64>()
+        };
+        let contrast = (product(&a, &a) * product(&b, &b)).sqrt();
+        (counts && contrast > 0.0).then(|| (contrast, product(&a, &b) / contrast))
+    };
+    let mut cells: Vec<(f64, f64)> =
+        (0..height / CELL).flat_map(|y| (0..width / CELL).filter_map(move |x| cell(x, y))).collect();
+    cells.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let strongest = &cells[..cells.len() / 4];
+    let mean = strongest.iter().map(|(_, correlation)| correlation).sum::<f64>() / strongest.len() as f64;
+    Ok((!strongest.is_empty()).then_some(mean))
 }
 
 /// [`corner_matches`] lie within this many pixels of where the map says, in pixels of the coarser picture at the size at
