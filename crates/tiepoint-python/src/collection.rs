@@ -282,6 +282,7 @@ impl Collection {
             "tiles": found.tiles,
             "tiles_done": found.tiles_done,
             "missing_features": found.missing,
+            "missing_pairs": found.missing_pairs,
             "missing_match": found.missing_tiles,
             "unfit": found.unfit,
         }))
@@ -301,10 +302,11 @@ impl Collection {
         })
     }
 
-    /// Stores features for a photograph.
-    fn import_features(&self, py: Python<'_>, index: usize, features: &Features) -> PyResult<()> {
+    /// Stores features for a photograph. Returns warnings.
+    fn import_features(&self, py: Python<'_>, index: usize, features: &Features) -> PyResult<Vec<String>> {
         let (collection, found) = (&self.collection, features.found(py)?);
-        py.detach(|| collection.import_features(index, found)).map_err(raised)
+        let imported = py.detach(|| collection.import_features(index, found)).map_err(raised)?;
+        Ok(imported.warnings(collection.options()))
     }
 
     /// Stores matches: of each pair both photographs, and an array of two features for each match.

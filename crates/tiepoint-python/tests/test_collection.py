@@ -156,14 +156,104 @@ def test_features_of_others_match_as_numpy_finds_them(photographs, tmp_path):
     assert np.array_equal(of_hloc.pairs, expected) and of_hloc.inliers.sum() > 30
 
 
+def with_exif(png, data):
+    """The PNG with Exif's camera data."""
+    chunk = b"eXIf" + data
+    return png[:33] + struct.pack(">I", len(data)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[33:]
+
+
 def placed(png):
-    """The PNG with Exif's camera data: it was taken at 48° N, 11° E, 500 m up."""
+    """The PNG with camera data: it was taken at 48° N, 11° E, 500 m up."""
     data = b"II*\0" + struct.pack("<IHHHIII", 8, 1, 0x8825, 4, 1, 26, 0) + struct.pack("<H", 5)
     data += struct.pack("<HHI4s", 1, 2, 2, b"N") + struct.pack("<HHII", 2, 5, 3, 92)
     data += struct.pack("<HHI4s", 3, 2, 2, b"E") + struct.pack("<HHII", 4, 5, 3, 116)
     data += struct.pack("<HHII", 6, 5, 1, 140) + struct.pack("<I14I", 0, 48, 1, 0, 1, 0, 1, 11, 1, 0, 1, 0, 1, 500, 1)
-    chunk = b"eXIf" + data
-    return png[:33] + struct.pack(">I", len(data)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[33:]
+    return with_exif(png, data)
+
+
+def turned(png, orientation):
+    return with_exif(png, b"II*\0" + struct.pack("<IHHHIII", 8, 1, 0x112, 3, 1, orientation, 0))
+
+
+def collect_by_command(*words):
+    words = [command(), "collect", *words, "--device", "cpu"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stderr
+
+
+def test_imported_features_are_checked_as_the_command_checks_given_ones(photographs, tmp_path):
+    images, given, sift = tmp_path / "images", tmp_path / "given", tp.Sift(device="cpu")
+    images.mkdir()
+    given.mkdir()
+    for name, orientation in [("a", 1), ("b", 3), ("c", 6)]:
+        (images / f"{name}.png").write_bytes(turned((photographs / "a.png").read_bytes(), orientation))
+    found = {name: sift.detect(tp.read(images / name)) for name in ("a.png", "b.png", "c.png")}
+    found["a.png"] = sift.detect(np.ascontiguousarray(tp.read(images / "a.png")[::2, ::2]))
+    ours = tp.Collection.scan(images, tmp_path / "ours", device="cpu")
+    told = []
+    for name, features in found.items():
+        tp.io.write_features(given / f"{name}.npz", features)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                ours.import_features(name, features)
+            except tp.MismatchError as refused:
+                told.append(str(refused))
+        told += [str(warning.message) for warning in caught]
+    assert told[0] == "a.png: holds features of a picture of 160x120, and the photograph has 320x240"
+    assert told[1].startswith("1 photographs are not stored upright, such as b.png") and "EXIF orientation 6" in told[2]
+    theirs = collect_by_command(images, "--features", given, "--output", tmp_path / "theirs.db")
+    for sentence in (told[0], told[2]):
+        name, reason = sentence.split(": ", 1)
+        assert f"{name} is left out: {given / name}.npz: {reason}\n" in theirs
+    assert told[1].replace("1 photo", "2 photo") in theirs
+
+
+def test_imported_features_are_not_mixed_with_others(photographs, tmp_path):
+    images, work, sift = tmp_path / "images", tmp_path / "work", tp.Sift(upright=True, device="cpu")
+    images.mkdir()
+    found = {}
+    for name in ("a.png", "c.png", "d.png", "e.png"):
+        (images / name).write_bytes((photographs / name.replace("e", "b ü")).read_bytes())
+    added = (images / "e.png").rename(tmp_path / "e.png")
+    collection = tp.Collection.scan(images, work, device="cpu")
+    for name in ("a.png", "c.png"):
+        found[name] = sift.detect(tp.read(images / name))
+        collection.import_features(name, found[name])
+    assert tp.collect(images, work=work, device="cpu").status()["unreadable"][0][0] == "d.png"
+    added.rename(images / "e.png")
+    reason = "e.png has no features, and those of a.png were imported: import features for it, too"
+    with pytest.raises(tp.MismatchError, match=reason):
+        tp.collect(images, work=work, device="cpu")
+    assert reason in collect_by_command(images, "--work", work, "--output", tmp_path / "x.db")
+    collection = tp.Collection.scan(images, work, device="cpu")
+    collection.import_features("e.png", sift.detect(tp.read(images / "e.png")))
+    [pair] = tp.collect(images, work=work, device="cpu").pairs()
+    assert (pair.a, pair.b) == ("a.png", "e.png") and len(collection.features("a.png")) == len(found["a.png"])
+
+
+def test_matches_are_those_of_the_features_that_are_there(photographs, tmp_path):
+    names, sift = ("a.png", "b ü.png"), tp.Sift(max_features=500, device="cpu")
+    found = {name: sift.detect(tp.read(photographs / name)) for name in names}
+    pairs = tp.match(*found.values(), device="cpu").pairs
+    images = [photographs / name for name in names]
+    collection = tp.Collection.scan(images, tmp_path / "work", tp.CollectionOptions(pairs="matches"), device="cpu")
+    with pytest.raises(tp.MismatchError, match="a.png has no features yet: import matches after the features"):
+        collection.import_matches({names: pairs})
+    for name, features in found.items():
+        collection.import_features(name, features)
+    collection.import_matches({names: pairs})
+    collection.match_pairs(device="cpu")
+    [pair] = collection.pairs()
+    for other in (found["a.png"][::-1], found["a.png"][:400]):
+        collection.import_features("a.png", other)
+        for stage in (collection.choose_pairs, collection.match_pairs, lambda: list(collection.pairs())):
+            with pytest.raises(tp.MismatchError, match="features have changed since: import matches again"):
+                stage()
+    collection.import_features("a.png", found["a.png"][::-1])
+    collection.import_matches({names: np.c_[len(found["a.png"]) - 1 - pairs[:, 0], pairs[:, 1]]})
+    collection.match_pairs(device="cpu")
+    [again] = collection.pairs()
+    assert again.inliers.sum() > 0.9 * pair.inliers.sum() > 30
 
 
 def test_left_out_photographs_and_pairs_are_warned_of_as_by_the_command(photographs, tmp_path):

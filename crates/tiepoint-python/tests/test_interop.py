@@ -101,6 +101,18 @@ def test_matches_of_hloc_and_opencv(features):
     assert interop.to_dmatch(confirmed[:0]) == []
 
 
+def test_matches_of_hloc_are_whole_numbers():
+    assert interop.matches_from_hloc({"matches0": np.array([[2.0, -1.0]])}).pairs.tolist() == [[0, 2]]
+    for wrong, reason in [
+        ([0.5, 1], "holds 0.5"),
+        ([0, np.nan], "holds nan"),
+        ([0, np.inf], "holds inf"),
+        (np.zeros((4, 2), int), r"the shape \(4, 2\): expected one number for each feature"),
+    ]:
+        with pytest.raises(tp.ImageError, match=f"matches0 (has )?{reason}"):
+            interop.matches_from_hloc({"matches0": np.asarray(wrong)})
+
+
 def test_unit_descriptors_do_not_wrap(features):
     found = features[0]
     unit = found.unit()

@@ -88,6 +88,13 @@ def test_matches_in_layouts_of_others_are_read_or_refused(photographs, found, tm
         ("longer.h5", lambda file: file.update({"a.png/b.png/matches0": matches0(count + 7)}), "for other features"),
         ("empty.h5", lambda file: None, "holds no matches"),
         ("features-again.h5", lambda file: file.update({"a.png/keypoints": pairs}), "'keypoints'|\"keypoints\""),
+        ("halves.h5", lambda file: file.update({"a.png/b.png/matches0": matches0(count) + 0.5}), "matches0 holds .*whole numbers"),
+        (
+            "nan.h5",
+            lambda file: file.update({"a.png/b.png/matches0": np.where(matches0(count) < 0, np.nan, matches0(count))}),
+            "matches0 holds NaN",
+        ),
+        ("rows.h5", lambda file: file.update({"a.png/b.png/matches0": pairs}), r"matches0 has the shape \[\d+, 2\]"),
         ("threes.h5", lambda file: file.update({"a.png/b.png": np.c_[pairs, pairs[:, 0]]}), "two indices a row"),
     ]:
         with pytest.raises((tp.FormatError, tp.MismatchError), match=reason):

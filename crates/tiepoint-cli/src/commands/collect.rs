@@ -455,9 +455,10 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
         context.note(&format!("{name} is left out: {reason}"));
     }
     let left_out = if_any(found.left_out, |n| format!(" ({n} of unreadable photographs)"));
-    let [missing_features, missing_match] =
-        [&found.missing, &found.missing_tiles].map(|all| missing(all, parts));
-    for (stage, missing) in [("features", &missing_features), ("match", &missing_match)] {
+    let [missing_features, missing_pairs, missing_match] =
+        [&found.missing, &found.missing_pairs, &found.missing_tiles].map(|all| missing(all, parts));
+    let stages = [("features", &missing_features), ("pairs", &missing_pairs), ("match", &missing_match)];
+    for (stage, missing) in stages {
         if let (Some(parts), false) = (parts, missing.is_empty()) {
             let named: Vec<String> = missing.iter().map(|part| format!("{part}/{parts}")).collect();
             context.note(&format!("missing parts of {stage}: {}", named.join(" ")));
@@ -481,7 +482,12 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
         ),
         joined([
             json!(found),
-            json!({ "missing_features": missing_features, "missing_match": missing_match, "complete": found.is_complete() }),
+            json!({
+                "missing_features": missing_features,
+                "missing_pairs": missing_pairs,
+                "missing_match": missing_match,
+                "complete": found.is_complete(),
+            }),
         ]),
     );
     Ok(())

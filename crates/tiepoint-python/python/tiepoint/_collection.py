@@ -84,6 +84,7 @@ class Status(TypedDict):
     inliers: int
     tiles: int
     tiles_done: int
+    missing_pairs: list[int]
     missing_match: list[int]
     complete: bool
 
@@ -403,8 +404,8 @@ class Collection:
     def status(self, *, device: Device | str | None = None) -> Status:
         """What is done and what is left, as the command's `collect status` shows it.
 
-        ``missing_features`` and ``missing_match`` are the numbers of photographs and tiles that are left: part ``i`` of
-        ``n`` does those whose number modulo ``n`` is ``i``.
+        ``missing_features``, ``missing_pairs`` and ``missing_match`` are the numbers of photographs and tiles that are left:
+        part ``i`` of ``n`` does those whose number modulo ``n`` is ``i``.
 
         Parameters
         ----------
@@ -451,23 +452,32 @@ class Collection:
     def import_features(self, name: str, features: Features) -> None:
         """Store features that another program found for a photograph, instead of those that `extract` would find.
 
+        They are checked and taken as those of ``CollectionOptions(features=…)``. Import features of all photographs:
+        `extract` refuses to search others beside them. Import matches after the features.
+
         Parameters
         ----------
         name : str
             One of `names`.
         features : Features
-            Of ``Features.from_arrays`` or `tiepoint.interop`, in pixels of the photograph, with descriptors of any kind and
-            width. All photographs need descriptors of one kind. With ``CollectionOptions(pairs="matches")`` they are not
-            compared.
+            Of ``Features.from_arrays`` or `tiepoint.interop`, in pixels of the photograph as it is stored
+            (``tiepoint.read(…, orient=False)``), with descriptors of any kind and width. All photographs need descriptors of
+            one kind. With ``CollectionOptions(pairs="matches")`` they are not compared.
+
+        Raises
+        ------
+        MismatchError
+            When the features are of a picture of another size, or lie outside of the photograph.
         """
         if name not in self.names:
             raise OptionError(f"the collection has no photograph {name}")
-        self._core.import_features(self.names.index(name), features)
+        _warn(self._core.import_features(self.names.index(name), features))
 
     def import_matches(self, matches: Mapping[tuple[str, str], Any]) -> None:
         """Store matches that another program found; `match_pairs` verifies them instead of a search.
 
-        They replace all that were stored before. The features must be there, and the options have ``pairs="matches"``.
+        They replace all that were stored before. The features must be there, and the options have ``pairs="matches"``; if
+        features are imported later, import the matches again, because they name features by number.
 
         Parameters
         ----------

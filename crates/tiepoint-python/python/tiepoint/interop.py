@@ -345,13 +345,28 @@ def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
     Parameters
     ----------
     stored : mapping
-        ``matches0`` and, if it exists, ``matching_scores0``.
+        ``matches0``, whole numbers, and, if it exists, ``matching_scores0``.
+
+    Raises
+    ------
+    ImageError
+        When ``matches0`` does not hold one whole number for each feature of the first image.
     """
     import numpy as np
 
     from ._matching import Matches
 
-    to = np.asarray(stored["matches0"]).astype(np.int64)
+    to = _arrays.array(stored["matches0"], "matches0")
+    to = to[0] if to.ndim == 2 and len(to) == 1 else to
+    if to.ndim != 1:
+        raise ImageError(
+            f"matches0 has the shape {to.shape}: expected one number for each feature of the first image: the feature of the "
+            "second, or -1"
+        )
+    broken = to[~(np.isfinite(to) & (to == np.trunc(to)))]
+    if len(broken):
+        raise ImageError(f"matches0 holds {broken[0]}: expected whole numbers, -1 for none")
+    to = to.astype(np.int64)
     [rows] = np.nonzero(to >= 0)
     scores = np.asarray(stored["matching_scores0"], np.float32)[rows] if "matching_scores0" in stored else np.ones(len(rows))
     pairs = np.stack([rows.astype(np.int64), to[rows]], 1)

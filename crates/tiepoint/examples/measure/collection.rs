@@ -1,5 +1,5 @@
 //! A camera moves along points in space; photographs up to four places apart share points, others have nothing in common.
-//! The photographs themselves have one pixel each. `--sequence` and `--top-scale` choose pairs, `--block N` is the side of
+//! The photographs themselves are black. `--sequence` and `--top-scale` choose pairs, `--block N` is the side of
 //! a tile. Prints speed and memory.
 
 use crate::timing::{Arguments, Outcome, all_threads};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairChoice, PairOptions, Shard};
 use tiepoint::device::{Device, Processor};
 use tiepoint::feature::{Descriptors, Features, Keypoint};
-use tiepoint::image::Size;
+use tiepoint::image::{Image, Size};
 use tiepoint::synth::Random;
 use tiepoint::{Error, Result};
 
@@ -45,15 +45,14 @@ fn features(index: usize, count: usize) -> Features {
     Features { keypoints, descriptors: Descriptors::U8(values), dimension: 128, image: SIZE }
 }
 
-/// A file of one pixel for every photograph.
+/// A file for every photograph, without content.
 fn pictures(folder: &Path, count: usize) -> Result<PathBuf> {
     let images = folder.join("images");
     std::fs::create_dir_all(&images).map_err(|e| Error::io(&images, e))?;
-    for i in 0..count {
-        let path = images.join(format!("{i:06}.pgm"));
-        if !path.exists() {
-            std::fs::write(&path, b"P5 1 1 255\n\0").map_err(|e| Error::io(&path, e))?;
-        }
+    let path = |i: usize| images.join(format!("{i:06}.png"));
+    tiepoint::image::write(path(0), Image::filled(SIZE, 1, 0_u8).view())?;
+    for path in (1..count).map(path).filter(|path| !path.exists()) {
+        std::fs::copy(images.join("000000.png"), &path).map_err(|e| Error::io(&path, e))?;
     }
     Ok(images)
 }
@@ -63,7 +62,7 @@ fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
     let of_thread = |first: usize| -> Result<()> {
         (first..collection.photographs().len())
             .step_by(threads)
-            .try_for_each(|i| collection.import_features(i, &features(i, count)))
+            .try_for_each(|i| collection.import_features(i, &features(i, count)).map(drop))
     };
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..threads).map(|first| scope.spawn(move || of_thread(first))).collect();

@@ -1,8 +1,9 @@
 //! The cameras of a collection: which photographs share one, and what is known of it.
 //!
 //! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one whose
-//! EXIF data lack any of these has a camera of its own. The focal length comes from the EXIF data; without it 1.2 times
-//! the longer side is assumed. The principal point is the centre of the image.
+//! EXIF data lack any of these has a camera of its own. The focal length comes from the EXIF data of the first that tells
+//! it in pixels; without it 1.2 times the longer side is assumed. The principal point is the centre of the image. What was
+//! cropped, so that its focal length no longer holds, shares no camera with what was not.
 
 use crate::image::{Focal, Metadata, Size};
 use std::collections::HashMap;
@@ -29,12 +30,12 @@ impl Camera {
     }
 }
 
-/// Make, model, focal length and size: photographs in which these are equal share a camera.
-fn key(metadata: &Metadata, size: Size) -> Option<(String, String, u64, Size)> {
+/// Make, model, focal length, size, and whether it was cropped: photographs in which these are equal share a camera.
+fn key(metadata: &Metadata, size: Size) -> Option<(String, String, u64, Size, bool)> {
     let focal = match metadata.focal? {
         Focal::Film35(focal) | Focal::Lens { focal, .. } | Focal::LensOnly(focal) => focal,
     };
-    Some((metadata.make.clone()?, metadata.model.clone()?, focal.to_bits(), size))
+    Some((metadata.make.clone()?, metadata.model.clone()?, focal.to_bits(), size, metadata.is_cropped(size)))
 }
 
 /// The cameras, in the order in which photographs first use them, and for each photograph the index of its camera.
@@ -43,14 +44,19 @@ pub(super) fn cameras<'m>(
 ) -> (Vec<Camera>, Vec<usize>) {
     let (mut cameras, mut of, mut known) = (Vec::new(), Vec::new(), HashMap::new());
     for (metadata, size) in photographs {
+        let camera = Camera::of(metadata, size);
         let mut add = || {
-            cameras.push(Camera::of(metadata, size));
+            cameras.push(camera);
             cameras.len() - 1
         };
-        of.push(match key(metadata, size) {
+        let index = match key(metadata, size) {
             Some(key) => *known.entry(key).or_insert_with(add),
             None => add(),
-        });
+        };
+        if camera.focal_known && !cameras[index].focal_known {
+            cameras[index] = camera;
+        }
+        of.push(index);
     }
     (cameras, of)
 }
@@ -75,5 +81,29 @@ mod tests {
         assert_eq!(of, [0, 1, 0, 2, 3, 4], "one camera for equal make, model, focal length and size");
         assert_eq!(cameras[3], Camera { size: large, focal_px: 480.0, focal_known: false }, "a guess");
         assert!(cameras[0].focal_known, "from the file");
+    }
+
+    #[test]
+    fn a_focal_length_that_one_of_a_camera_tells_is_that_of_all_but_what_was_cropped() {
+        let acme = |focal, taken| Metadata {
+            make: Some("Acme".into()),
+            model: Some("X1".into()),
+            focal: Some(focal),
+            taken,
+            ..Metadata::default()
+        };
+        let size = Size::new(640, 480);
+        let unknown = acme(Focal::LensOnly(10.0), None);
+        let known = acme(Focal::Lens { focal: 10.0, sensor_width: 6.4 }, None);
+        let cropped = acme(Focal::LensOnly(10.0), Some([2560.0, 2560.0]));
+        let photographs = [&unknown, &cropped, &known, &cropped].map(|metadata| (metadata, size));
+        let (cameras, of) = cameras(photographs);
+        assert_eq!(of, [0, 1, 0, 1], "what was cropped has a camera of its own");
+        assert_eq!(
+            (cameras[0].focal_px, cameras[0].focal_known),
+            (1000.0, true),
+            "though the first has none"
+        );
+        assert!(!cameras[1].focal_known, "the focal length is that of the whole picture");
     }
 }

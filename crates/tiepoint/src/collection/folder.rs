@@ -1,13 +1,13 @@
 //! The folder of a collection: its options, its photographs, and the paths of its files.
 
 use super::camera::{Camera, cameras};
-use super::record::{Found, content, fingerprint, read_json, write_json};
+use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, features, pairs, structure};
 use crate::device::Cpu;
 use crate::files::{Disk, remove_unfinished, waits_for_disk};
 use crate::image::{ReadOptions, Size};
-use crate::options::Named;
+use crate::options::{Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -348,7 +348,14 @@ fn lock(work: &Path) -> Result<File> {
 
 /// Reads the options recorded in the folder `work` and checks `options` against them; `None` if there are none yet.
 fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
-    if let Found::Whole(head) = read_head(&work.join(OPTIONS))? {
+    let head = read_head(&work.join(OPTIONS))?;
+    for name in [OPTIONS, IMAGES] {
+        if !is_ours(&work.join(name))? {
+            let reason = format!("holds something else, in {name}; name a new folder or an empty one");
+            return Err(Error::format(work, reason));
+        }
+    }
+    if let Found::Whole(head) = head {
         let mut changed = Vec::new();
         let given = value_of(&options.clone().with_features(without_paths(&options.features)))?;
         let mut recorded = head.options.clone();
@@ -361,10 +368,10 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         differences("features", &recorded["features"], &given["features"], &mut changed);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
-            changed.push(format!("modality {modality} and not {}", options.modality));
+            changed.push(format!("--modality {modality} and not {}", options.modality));
         }
         if let Some(block) = options.block.filter(|block| *block != head.block) {
-            changed.push(format!("block {} and not {block}", head.block));
+            changed.push(format!("--block {} and not {block}", head.block));
         }
         return match changed.is_empty() {
             true => Ok(Some(head)),
@@ -412,17 +419,26 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// Adds to `changed` the options that differ, with the recorded and the given value.
+/// Adds to `changed` the command's options that differ, with the recorded and the given value.
 fn differences(name: &str, old: &Value, new: &Value, changed: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in names {
                 let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(&format!("{name}.{key}"), &value(a), &value(b), changed);
+                differences(key, &value(a), &value(b), changed);
             }
         }
-        (a, b) if a != b => changed.push(format!("{name} {a} and not {b}")),
+        (a, b) if a != b => {
+            let fields = FeatureOptions::default().fields();
+            let flag = fields.iter().find(|field| field.field == name).map_or(name, |field| &field.flag);
+            let shown = |value: &Value| match value {
+                Value::Null => "none".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            changed.push(format!("--{} {} and not {}", flag.trim_start_matches('!'), shown(a), shown(b)));
+        }
         _ => {}
     }
 }

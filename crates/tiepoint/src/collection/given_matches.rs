@@ -13,6 +13,7 @@ use super::features::State;
 use super::pairs::Names;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use crate::feature::Features;
+use crate::feature::files::arrays::Array;
 use crate::feature::files::hdf5::Hdf5;
 use crate::files::{Disk, read_text};
 use crate::matching::files::{MatchSides, parse_matches};
@@ -54,7 +55,8 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::Mismatch`] for another choice, photographs or features that do not exist, and a pair of a photograph
-    /// with itself; [`Error::Io`].
+    /// with itself; [`Error::Io`]. If features are imported later, the stages that follow fail: matches name features by
+    /// number and must be imported again.
     pub fn import_matches(
         &self,
         pairs: impl IntoIterator<Item = ([u32; 2], Vec<[u32; 2]>)>,
@@ -74,8 +76,26 @@ impl Collection {
             add(&mut by_pair, pair, matches);
         }
         let states = self.states(cpu)?;
+        let missing = |i: &&u32| matches!(states[**i as usize], State::Missing(_));
+        if let Some(first) = by_pair.keys().flatten().find(missing) {
+            let name = &self.photographs()[*first as usize].name;
+            return Err(Error::Mismatch(format!(
+                "{name} has no features yet: import matches after the features"
+            )));
+        }
         let pairs = self.write_given(Given { by_pair, ..Given::default() }, &states)?;
         self.write_pairs(&self.pairs_path(), self.choice_fingerprint(&states), &pairs)
+    }
+
+    /// Why there are no pairs where matches are imported.
+    pub(super) fn not_given(&self) -> Error {
+        let reason = match self.given_hash() {
+            Ok(Found::Whole(_)) => {
+                "pairs are those of given matches, and features have changed since: import matches again, after the features"
+            }
+            _ => "pairs are those of given matches, and none are given: import them after the features",
+        };
+        Error::Mismatch(reason.into())
     }
 
     /// Checks and stores given matches. Returns their pairs.
@@ -218,10 +238,20 @@ fn pair_of_old_name(
 }
 
 /// Adds a pair by the feature of the second for each of the first, or −1.
-fn add_row(given: &mut Given, [a, b]: [u32; 2], values: Vec<i64>) {
+fn add_row(given: &mut Given, [a, b]: [u32; 2], array: Array) -> std::result::Result<(), String> {
+    let array = array.with_axes(1);
+    if array.shape.len() != 1 {
+        return Err(format!(
+            "has the shape {:?}, expected one number for each feature of the first photograph: the feature of the second, or \
+             -1",
+            array.shape
+        ));
+    }
+    let values = array.whole()?;
     given.features.insert(a, values.len());
     let matches = (0..).zip(values).filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
     add(&mut given.by_pair, [a, b], matches);
+    Ok(())
 }
 
 /// hloc's file, in which names have - instead of /.
@@ -245,9 +275,10 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
         if !known.contains_key(&first)
             && let Some(pair) = pair_of_old_name(&first, &known).map_err(fault)?
         {
-            let array = file.array(&format!("{first}/matches0")).map_err(fault)?;
-            let array = array.ok_or_else(|| fault(format!("{first}/matches0 is missing")))?;
-            add_row(&mut given, pair, array.integers());
+            let place = format!("{first}/matches0");
+            let array = file.array(&place).map_err(fault)?;
+            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
+            add_row(&mut given, pair, array).map_err(|reason| fault(format!("{place} {reason}")))?;
             continue;
         }
         let a = number(&first)?;
@@ -264,11 +295,12 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             let place = if of_group { format!("{place}/matches0") } else { place };
             let array = file.array(&place).map_err(fault)?;
             let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
-            let values = array.integers();
+            let at_place = |reason: String| fault(format!("{place} {reason}"));
             if of_group {
-                add_row(&mut given, [a, b], values);
+                add_row(&mut given, [a, b], array).map_err(at_place)?;
                 continue;
             }
+            let values = array.whole().map_err(at_place)?;
             let pairs = match array.shape[..] {
                 [_, 2] => values.as_chunks::<2>().0.iter().map(|pair| pair.map(u32::try_from)),
                 _ => {
@@ -328,6 +360,27 @@ mod tests {
         let why = |names: &[&str]| read(&file, &Names::of(names.iter().copied())).unwrap_err().to_string();
         assert!(why(&["sub-b", "1.png_a.png", "sub-b_1.png", "a.png"]).contains("several pairs"));
         assert!(why(&["a.png"]).contains("is no photograph of the collection"));
+    }
+
+    #[test]
+    fn a_row_of_hloc_holds_whole_numbers() {
+        let array = |shape: &[usize], values: &[f32]| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            Array::new("<f4", shape.to_vec(), bytes).unwrap()
+        };
+        let mut given = Given::default();
+        add_row(&mut given, [1, 0], array(&[1, 3], &[2.0, -1.0, 0.0])).unwrap();
+        assert_eq!(given.by_pair[&[0, 1]], [[2, 0], [0, 2]]);
+        assert_eq!(given.features[&1], 3);
+        for (shape, values, reason) in [
+            (&[2][..], [0.5, 1.0], "holds 0.5, expected whole numbers"),
+            (&[2], [1.0, f32::NAN], "holds NaN, expected whole numbers"),
+            (&[2], [1.0, f32::INFINITY], "holds inf, expected whole numbers"),
+            (&[2, 1], [1.0, 2.0], "has the shape [2, 1], expected one number for each feature"),
+        ] {
+            let refused = add_row(&mut given, [1, 0], array(shape, &values)).unwrap_err();
+            assert!(refused.starts_with(reason), "{refused}");
+        }
     }
 
     #[test]

@@ -113,7 +113,15 @@ impl Collection {
     /// The round of the chosen pairs.
     pub(super) fn first_round(&self, states: &Arc<Vec<State>>) -> Result<Round<'_>> {
         self.check_forms(states)?;
-        let pairs = self.chosen(states)?.or_made_by("pairs", &self.pairs_path())?;
+        let options = &self.options().pairs;
+        let pairs = match self.chosen(states)? {
+            Found::Missing | Found::Unfit(_)
+                if options.choice == PairChoice::Matches && options.list.is_none() =>
+            {
+                return Err(self.not_given());
+            }
+            chosen => chosen.or_made_by("pairs", &self.pairs_path())?,
+        };
         self.round(states, pairs, 0)
     }
 

@@ -204,7 +204,7 @@ impl Collection {
                 pairs
             }
             PairChoice::Matches => {
-                let path = options.list.as_ref().ok_or_else(|| Error::Mismatch(NOT_GIVEN.into()))?;
+                let Some(path) = &options.list else { return Err(self.not_given()) };
                 if self.list() != Some(hash_of(path)?) {
                     return Err(changed(path));
                 }
@@ -256,8 +256,8 @@ impl Collection {
             parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
         }
         if matches!(choice, PairChoice::Matches) {
-            // Given matches name features by number, so the numbers of features count.
-            parts.push(states.iter().flat_map(|state| (state.count() as u64).to_le_bytes()).collect());
+            // Given matches name features by number, so features and their order count.
+            parts.push(states.iter().flat_map(|state| state.hash().to_le_bytes()).collect());
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
@@ -387,9 +387,6 @@ fn near(
     }
     Ok(pairs)
 }
-
-const NOT_GIVEN: &str =
-    "pairs are those of given matches, and none are given: import them after the features";
 
 fn changed(path: &Path) -> Error {
     Error::format(path, "has changed since the scan; run the stage `scan` again")

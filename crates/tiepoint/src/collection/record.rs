@@ -256,6 +256,15 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
     Disk::at_once(true).write(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
 }
 
+/// Whether nothing is lost if the file at `path` is written anew: it is what `write_json` wrote, though it may be damaged or
+/// cut off, or there is none.
+pub(super) fn is_ours(path: &Path) -> Result<bool> {
+    let Some((bytes, _)) = content(path)?.whole() else { return Ok(true) };
+    let begins = bytes.iter().zip(TEXT[0].as_bytes());
+    let (length, same) = (begins.len(), begins.filter(|(found, wanted)| found == wanted).count());
+    Ok(bytes.iter().all(|byte| *byte == 0) || 2 * same > length)
+}
+
 /// Reads what `write_json` wrote.
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Found<T>> {
     let [before, after] = TEXT;

@@ -270,7 +270,7 @@ impl Place {
                     let error = io::Error::from(e);
                     let is_broken = error.kind() == io::ErrorKind::NotFound;
                     let reason = if is_circle { IN_A_CIRCLE.into() } else { refusal(&path, error)? };
-                    if !is_broken || seems_image(&path) {
+                    if !is_broken || seems_image(&path) || seems_folder(&path) {
                         scanned.refused.push((path, reason));
                     }
                     continue;
@@ -296,6 +296,12 @@ impl Place {
 fn seems_image(path: &Path) -> bool {
     let extension = extension(path);
     READ.contains(&&*extension) || NOT_READ.contains(&&*extension)
+}
+
+/// Whether a broken link may have led to a folder: its name has no extension.
+fn seems_folder(link: &Path) -> bool {
+    let is_hidden = link.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    !is_hidden && link.extension().is_none()
 }
 
 /// The name of a photograph, or why it cannot be one.

@@ -5,7 +5,7 @@ use super::record::Found;
 use super::round::Round;
 use super::scan::with_reasons;
 use super::tile::counts;
-use super::{Collection, PairSet};
+use super::{Collection, PairChoice, PairSet};
 use crate::Result;
 use crate::device::Cpu;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub struct Status {
     /// The indices of the photographs that are still to be searched. [`Shard`](super::Shard) divides the work by them.
     #[serde(rename = "missing_features")]
     pub missing: Vec<usize>,
+    /// The numbers of the tiles that are still to be compared before pairs can be chosen; 0 alone where nothing is compared
+    /// and pairs have not been chosen. [`Shard`](super::Shard) divides the work by them.
+    pub missing_pairs: Vec<usize>,
     /// Pairs to match; `None` until they have been chosen.
     pub pairs: Option<u64>,
     /// Pairs that were tried.
@@ -82,7 +85,18 @@ impl Collection {
                 }
             }
         }
-        let Found::Whole(pairs) = self.chosen(&states)? else { return Ok(status) };
+        let Found::Whole(pairs) = self.chosen(&states)? else {
+            if self.resolved() == PairChoice::TopScale {
+                let round = self.top_scale_round(states);
+                let all: Vec<usize> = (0..round.pairs.tiles()).collect();
+                let todo = round.statuses(&all, cpu, |found| !found.todo.is_empty())?;
+                status.missing_pairs = all.into_iter().filter(|tile| todo[*tile]).collect();
+            }
+            if status.missing_pairs.is_empty() {
+                status.missing_pairs.push(0);
+            }
+            return Ok(status);
+        };
         status.pairs = Some(pairs.count(status.photographs));
         let first = self.first_round(&states)?;
         status.add(&first, cpu)?;

@@ -40,8 +40,7 @@ impl Collection {
         states: &[State],
         cpu: &Cpu,
     ) -> Result<Option<Vec<[u32; 2]>>> {
-        let made_from = self.suggestions_fingerprint();
-        let round = &Round::new(self, Arc::new(states.to_vec()), PairSet::All, SUGGESTIONS, made_from);
+        let round = &self.top_scale_round(Arc::new(states.to_vec()));
         let (least, options) = (self.options().pairs.top_matches, &self.options().matching);
         let most = self.options().pairs.top_features as usize;
         let load = |index| Ok(Arc::new(largest(&*round.load(index)?, most)?));
@@ -65,6 +64,11 @@ impl Collection {
         };
         let finished = round.finished(cpu, add)?;
         Ok(finished.map(|_| best.into_inner().unwrap_or_else(PoisonError::into_inner).pairs()))
+    }
+
+    /// The round that compares all pairs.
+    pub(super) fn top_scale_round(&self, states: Arc<Vec<State>>) -> Round<'_> {
+        Round::new(self, states, PairSet::All, SUGGESTIONS, self.suggestions_fingerprint())
     }
 
     pub(super) fn suggestions_fingerprint(&self) -> u64 {

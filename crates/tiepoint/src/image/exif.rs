@@ -66,8 +66,7 @@ impl Metadata {
     /// the image was cropped, and its field of view is not the camera's.
     pub fn focal_px(&self, size: Size) -> Option<f64> {
         let (width, height) = (size.width as f64, size.height as f64);
-        let shape = |[a, b]: [f64; 2]| a.max(b) / a.min(b);
-        if self.taken.is_some_and(|taken| (shape(taken) / shape([width, height]) - 1.0).abs() > CROPPED) {
+        if self.is_cropped(size) {
             return None;
         }
         let px = match self.focal? {
@@ -78,6 +77,13 @@ impl Metadata {
         };
         let side = width.max(height);
         Some(px).filter(|px| (0.1 * side..=100.0 * side).contains(px))
+    }
+
+    /// Whether an image of this size has another aspect ratio than the picture taken.
+    pub(crate) fn is_cropped(&self, size: Size) -> bool {
+        let shape = |[a, b]: [f64; 2]| a.max(b) / a.min(b);
+        let now = shape([size.width as f64, size.height as f64]);
+        self.taken.is_some_and(|taken| (shape(taken) / now - 1.0).abs() > CROPPED)
     }
 
     /// The camera data in the file at `path`. Empty where there are none, and where the file does not exist or access

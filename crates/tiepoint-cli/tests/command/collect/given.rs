@@ -130,6 +130,31 @@ fn given_features_and_matches_give_the_result_of_a_plain_search() {
 }
 
 #[test]
+fn no_distance_is_too_small_for_unit_vectors() {
+    let folder = Folder::new("collect-given-near");
+    photographs(&folder);
+    collected(&folder, "sift", "--keep scale --max-features 100");
+    let of_length = |wanted: f32| {
+        let all = floats(&folder.at("sift work"), 128).into_iter().map(|(name, features)| {
+            let Descriptors::F32(values) = &features.descriptors else { panic!("floats") };
+            let of_length = |d: &[f32]| {
+                let length = d.iter().map(|v| v * v).sum::<f32>().sqrt();
+                d.iter().map(|v| v / length * wanted).collect::<Vec<_>>()
+            };
+            let values = values.chunks_exact(128).flat_map(of_length).collect();
+            (name, Features { descriptors: Descriptors::F32(values), ..features })
+        });
+        give(&folder, &all.collect::<Vec<_>>());
+    };
+    let run = "collect images --features given --device cpu --output";
+    of_length(1.0);
+    let said = folder.notes(format!("{run} near.db --max-distance 0.05"));
+    assert!(!said.contains("left out"), "{said}");
+    of_length(30.0);
+    folder.refuses(format!("{run} long.db"), 1, &["descriptors of length 30", "--metric cosine"]);
+}
+
+#[test]
 fn given_features_that_do_not_fit_are_reported() {
     let folder = Folder::new("collect-given-wrong");
     photographs(&folder);

@@ -239,13 +239,34 @@ fn folders_with_other_options_or_foreign_files_are_refused() {
     folder.make("full");
     folder.put("full/file", "mine");
     for (more, message) in [
-        ("--block 2 --contrast 0.03", "features.sift.contrast 0.02 and not 0.03"),
-        ("--block 3", "block 2 and not 3"),
+        ("--block 2 --contrast 0.03", "options: --contrast 0.02 and not 0.03"),
+        ("--block 2 --max-features 300", "options: --max-features 8192 and not 300"),
+        ("--block 2 --features images", "options: --features none and not given"),
+        ("--block 3", "options: --block 2 and not 3"),
         ("--work full", "holds something else"),
     ] {
         folder.refuses(format!("{run} {more}"), 1, &[message]);
     }
     assert_eq!(folder.text("full/file"), "mine", "changed");
+}
+
+#[test]
+fn a_record_that_is_not_tiepoint_s_is_kept() {
+    let folder = Folder::new("collect-foreign");
+    photographs(&folder);
+    folder.works("collect scan images --work ours");
+    for work in ["full", "ours"] {
+        for (name, text) in
+            [("images.json", "{\"my\": \"dataset\"}"), ("collection.json", "{\n  \"a\": 1\n}\n")]
+        {
+            folder.make(work);
+            folder.put(&format!("{work}/{name}"), text);
+            folder.refuses(format!("collect scan images --work {work}"), 1, &["holds something else", name]);
+            assert_eq!(folder.text(&format!("{work}/{name}")), text, "{work}");
+            folder.remove(&format!("{work}/{name}"));
+        }
+    }
+    folder.works("collect scan images --work ours");
 }
 
 #[test]

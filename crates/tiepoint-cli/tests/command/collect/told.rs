@@ -219,6 +219,30 @@ fn every_task_can_be_cancelled() {
 }
 
 #[test]
+fn the_status_names_the_missing_parts_of_pairs() {
+    let folder = Folder::new("collect-missing-pairs");
+    photographs(&folder);
+    let missing = || {
+        let said = folder.notes("collect status --work work --parts 4");
+        let found = said.lines().find_map(|line| line.split_once("missing parts of pairs: "));
+        found.map(|(_, parts)| parts.to_owned())
+    };
+    for (choice, left, then) in
+        [("exhaustive", "0/4", None), ("top-scale", "0/4 1/4 2/4 3/4", Some("0/4 2/4 3/4"))]
+    {
+        let _ = std::fs::remove_dir_all(folder.at("work"));
+        folder
+            .works(format!("collect scan images --work work --block 1 --max-features 100 --pairs {choice}"));
+        folder.works("collect features --work work --device cpu");
+        assert_eq!(missing().as_deref(), Some(left), "{choice}");
+        folder.works("collect pairs --work work --device cpu --shard 1/4");
+        assert_eq!(missing().as_deref(), then, "{choice}");
+        folder.works("collect pairs --work work --device cpu");
+        assert_eq!(missing(), None, "{choice}");
+    }
+}
+
+#[test]
 fn a_part_reads_no_folders_and_tiles_that_it_does_not_need() {
     let folder = Folder::new("collect-part");
     photographs(&folder);

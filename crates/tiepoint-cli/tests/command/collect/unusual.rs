@@ -148,6 +148,8 @@ fn broken_links_and_hidden_files_are_reported() {
     for (target, link) in [
         ("nowhere", "lost.png"),
         ("nowhere", "notes.txt"),
+        ("../disk", "more"),
+        ("host.1234", ".lock"),
         ("..", "sub folder/around"),
         ("itself.png", "itself.png"),
     ] {
@@ -157,12 +159,46 @@ fn broken_links_and_hidden_files_are_reported() {
     let said = folder.notes("collect scan images --work work");
     let expected = [
         "lost.png: is a broken link",
+        "more: is a broken link",
         "around: is a link that leads to itself",
         "itself.png: is a link that leads to itself",
         ".hidden.png",
     ];
     assert!(expected.iter().all(|told| said.contains(told)), "{said}");
-    assert!(!said.contains("notes.txt"), "{said}");
+    assert!(!said.contains("notes.txt") && !said.contains(".lock"), "{said}");
+}
+
+#[test]
+fn a_photograph_that_was_only_touched_is_searched_once() {
+    let folder = Folder::new("collect-touched");
+    photographs(&folder);
+    let plain = folder.read("images/a.png");
+    let placed = |degrees| with_exif_chunk(&plain, &position([degrees, 1, 0, 1, 0, 1], [11, 1, 0, 1, 0, 1]));
+    folder.put("images/placed.png", placed(48));
+    let whole = collected(&folder, "whole", "");
+    folder.works("collect scan images --work work --block 2");
+    let touched = std::fs::File::options().write(true).open(folder.at("images/a.png")).unwrap();
+    touched.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    let features = || {
+        let told = folder.works("collect features --work work --device cpu --json");
+        ["searched", "present"].map(|key| number(&told, key))
+    };
+    assert_eq!((features(), features()), ([7.0, 0.0], [0.0, 7.0]));
+    folder.works("collect scan images --work work --block 2");
+    assert_eq!(features(), [0.0, 7.0], "after another scan");
+    for stage in ["pairs", "match"] {
+        folder.works(format!("collect {stage} --work work --device cpu"));
+    }
+    folder.works("collect export --work work --output touched.db");
+    assert_eq!(content(&folder.at("touched.db")), whole);
+    // Of the same length, and taken at another place.
+    folder.works("collect scan images --work other");
+    folder.put("images/placed.png", placed(47));
+    folder.refuses(
+        "collect features --work other --device cpu",
+        1,
+        &["placed.png", "changed since the scan"],
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //! head:
 //!   of the photograph and of the file beside it (its mask, or its given features): length, times of change, hash of the
-//!     content, u64 each; whether there is such a file, u8
+//!     content, u64 each; whether there is such a file (1) and whether the features were imported (2), u8
 //!   0 and why the photograph cannot be read, or 1 and width, height, number of features, u32, and hash of the body, u64
 //!   if descriptors are not 128 bytes each: whether they are floats, u8, and how many values, u32
 //! body:
@@ -27,6 +27,8 @@ pub(crate) struct Origin {
     pub(crate) photograph: FileVersion,
     /// The mask, or the given features.
     pub(crate) beside: Option<FileVersion>,
+    /// Whether the features were imported, and not found here.
+    pub(crate) imported: bool,
 }
 
 /// The content of a file of features: of its head alone, or of all of it.
@@ -81,7 +83,7 @@ pub(super) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>,
     };
     version(&origin.photograph);
     version(&origin.beside.unwrap_or_default());
-    head.push(u8::from(origin.beside.is_some()));
+    head.push(u8::from(origin.beside.is_some()) | u8::from(origin.imported) << 1);
     let features = match outcome {
         Ok(features) => features,
         Err(reason) => {
@@ -121,8 +123,9 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<FeatureFile<Known>> {
         Some(FileVersion { bytes, modified, changed, content: Some(fields.u64()?) })
     };
     let (photograph, beside) = (version()?, version()?);
-    let beside = (fields.u8()? == 1).then_some(beside);
-    let origin = Origin { photograph, beside };
+    let flags = fields.u8()?;
+    let beside = (flags & 1 != 0).then_some(beside);
+    let origin = Origin { photograph, beside, imported: flags & 2 != 0 };
     if fields.u8()? == 0 {
         return Some(FeatureFile { origin, outcome: Err(String::from_utf8_lossy(fields.0).into_owned()) });
     }
@@ -175,12 +178,12 @@ mod tests {
         let bytes = Descriptors::U8((0..5 * 128).map(|i| i as u8).collect());
         let floats = Descriptors::F32((0..5 * 64).map(|i| i as f32).collect());
         let photograph = FileVersion { bytes: 1, modified: 2, changed: 3, content: Some(4) };
-        for (beside, descriptors, dimension) in
-            [(None, bytes, 128), (Some(FileVersion { bytes: 5, ..photograph }), floats, 64)]
+        for (imported, beside, descriptors, dimension) in
+            [(true, None, bytes, 128), (false, Some(FileVersion { bytes: 5, ..photograph }), floats, 64)]
         {
             let keypoints = keypoints.clone();
             let features = Features { keypoints, descriptors, dimension, image: Size::new(70, 50) };
-            let origin = Origin { photograph, beside };
+            let origin = Origin { photograph, beside, imported };
             let (head, body) = encode(&origin, &Ok(features.clone()));
             let file = decode_head(&head).unwrap();
             assert_eq!(file.origin, origin, "what they were made from");

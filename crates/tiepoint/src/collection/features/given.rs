@@ -9,7 +9,7 @@
 //! 2 − 2 cos). The length is the root of a sum of f64 in the order of the values, so that it is the same everywhere.
 
 use crate::collection::scan::GIVEN;
-use crate::collection::{CollectionOptions, Metric};
+use crate::collection::{CollectionOptions, Metric, PairChoice};
 use crate::feature::files::{self, hdf5::Hdf5};
 use crate::feature::{Descriptors, Features};
 use crate::image::Size;
@@ -21,39 +21,18 @@ use std::path::{Path, PathBuf};
 const BEYOND: f32 = 1.0;
 
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct Given<'o> {
     place: PathBuf,
     /// The file of all features, if `place` is one.
     file: Option<Hdf5>,
-    metric: Metric,
-    /// The greatest distance of a match.
-    max_distance: Option<f32>,
+    options: &'o CollectionOptions,
 }
 
-impl Given {
-    pub(super) fn open(options: &CollectionOptions) -> Result<Self> {
-        let max_distance = options.matching.max_distance;
-        let options = &options.features;
-        let place = options.given.clone().unwrap_or_default();
+impl<'o> Given<'o> {
+    pub(super) fn open(options: &'o CollectionOptions) -> Result<Self> {
+        let place = options.features.given.clone().unwrap_or_default();
         let file = if place.is_dir() { None } else { Some(Hdf5::open(&place)?) };
-        Ok(Self { place, file, metric: options.metric, max_distance })
-    }
-
-    /// Fails for floats that are so long that hardly any two are within the greatest distance of a match, which is meant for
-    /// unit vectors.
-    fn check_lengths(&self, features: &Features) -> std::result::Result<(), String> {
-        let (Descriptors::F32(values), Some(most)) = (&features.descriptors, self.max_distance) else {
-            return Ok(());
-        };
-        let lengths = values.chunks_exact(features.dimension.max(1)).map(length);
-        let mean = lengths.sum::<f64>() / features.len().max(1) as f64;
-        match mean > FAR_TOO_LONG * f64::from(most) {
-            true => Err(format!(
-                "holds descriptors of length {mean:.0} on average, and matches are to be no farther apart than {most} \
-                 (--max-distance): --metric cosine compares directions, --max-distance none takes matches of any distance"
-            )),
-            false => Ok(()),
-        }
+        Ok(Self { place, file, options })
     }
 
     /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content.
@@ -74,19 +53,31 @@ impl Given {
             (None, Some((path, bytes))) => files::parse(bytes, files::FeatureFormat::of(path)?, path)?,
             (None, None) => return Err(none(wanted(&self.place, name))),
         };
-        let features = of_photograph(features, size).map_err(fault)?;
-        Ok(match self.metric {
-            Metric::L2 => {
-                self.check_lengths(&features).map_err(fault)?;
-                features
-            }
-            Metric::Cosine => unit(features),
-        })
+        of_photograph(features, size, self.options).map_err(fault)
     }
 }
 
 /// Descriptors this many times as long as the greatest distance of a match are not those for which it was meant.
 const FAR_TOO_LONG: f64 = 10.0;
+/// Shorter ones count as unit vectors, for which every distance is meant.
+const UNIT: f64 = 2.0;
+
+/// Fails for floats that are so long that hardly any two are within the greatest distance of a match, which is meant for
+/// unit vectors.
+fn check_lengths(features: &Features, options: &CollectionOptions) -> std::result::Result<(), String> {
+    let searched = options.pairs.choice != PairChoice::Matches;
+    let most = options.matching.max_distance.filter(|_| searched);
+    let (Descriptors::F32(values), Some(most)) = (&features.descriptors, most) else { return Ok(()) };
+    let lengths = values.chunks_exact(features.dimension.max(1)).map(length);
+    let mean = lengths.sum::<f64>() / features.len().max(1) as f64;
+    match mean > UNIT.max(FAR_TOO_LONG * f64::from(most)) {
+        true => Err(format!(
+            "holds descriptors of length {mean:.0} on average, and matches are to be no farther apart than {most} \
+             (--max-distance): --metric cosine compares directions, --max-distance none takes matches of any distance"
+        )),
+        false => Ok(()),
+    }
+}
 
 /// The file of features that a photograph should have.
 fn wanted(folder: &Path, name: &str) -> String {
@@ -94,13 +85,22 @@ fn wanted(folder: &Path, name: &str) -> String {
     format!("expected {}, or the same with .{others}", folder.join(format!("{name}.{first}")).display())
 }
 
-/// The features as those of a photograph of this size.
-pub(super) fn of_photograph(features: Features, size: Size) -> std::result::Result<Features, String> {
+/// The features as those of a photograph of this size, whether they come from a file or are imported.
+pub(super) fn of_photograph(
+    features: Features,
+    size: Size,
+    options: &CollectionOptions,
+) -> std::result::Result<Features, String> {
     let said = features.image;
     if !said.is_empty() && said != size {
         return Err(format!("holds features of a picture of {said}, and the photograph has {size}"));
     }
-    check(&features)?;
+    let dimension = features.dimension;
+    if dimension > MAX_DIMENSION {
+        return Err(format!(
+            "holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
+        ));
+    }
     let within = |v: f32, side: usize| (-BEYOND..side as f32 + BEYOND).contains(&v);
     if let Some((i, k)) =
         (0..).zip(&features.keypoints).find(|(_, k)| !within(k.x, size.width) || !within(k.y, size.height))
@@ -111,18 +111,11 @@ pub(super) fn of_photograph(features: Features, size: Size) -> std::result::Resu
             k.x, k.y
         ));
     }
-    Ok(Features { image: size, ..features })
-}
-
-/// Fails for descriptors that are too long. Without any, features may still have matches that are given.
-pub(super) fn check(features: &Features) -> std::result::Result<(), String> {
-    let dimension = features.dimension;
-    if dimension > MAX_DIMENSION {
-        return Err(format!(
-            "holds descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
-        ));
+    let features = Features { image: size, ..features };
+    match options.features.metric {
+        Metric::L2 => check_lengths(&features, options).map(|()| features),
+        Metric::Cosine => Ok(unit(features)),
     }
-    Ok(())
 }
 
 fn length(descriptor: &[f32]) -> f64 {

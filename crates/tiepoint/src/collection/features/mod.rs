@@ -11,7 +11,7 @@ use super::{PairChoice, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::files::{Disk, remove_unfinished};
-use crate::image::{self, Size};
+use crate::image::{self, Metadata, Size};
 use crate::{Error, Result};
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head};
 use file::{Readable, encode};
@@ -50,6 +50,14 @@ impl State {
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Found { known, .. } => known.count,
+            Self::Unreadable(_) | Self::Missing(_) => 0,
+        }
+    }
+
+    /// The hash of the features that are there.
+    pub(super) fn hash(&self) -> u64 {
+        match self {
+            Self::Found { known, .. } => known.hash,
             Self::Unreadable(_) | Self::Missing(_) => 0,
         }
     }
@@ -100,8 +108,8 @@ impl Collection {
     /// threads of the first processor and on the GPUs of all.
     ///
     /// # Errors
-    /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Device`] when a GPU
-    /// fails.
+    /// [`Error::Option`] for a limit of 0; [`Error::Mismatch`] when a photograph would have to be searched, and the features
+    /// of another were imported; [`Error::Io`] when a file cannot be written; [`Error::Device`] when a GPU fails.
     pub fn extract(&self, shard: Shard, processors: &[Processor]) -> Result<Extracted> {
         self.limits().check()?;
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
@@ -109,6 +117,7 @@ impl Collection {
         let is_there = cpu.try_map(mine.len(), |i| Ok(self.state(mine[i])?.key().is_some()))?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
+        self.check_not_imported(&todo, &cpu)?;
         if shard == Shard::ALL {
             remove_unfinished(self.folder().join("features"), 2)?;
         } else {
@@ -137,29 +146,69 @@ impl Collection {
     }
 
     /// Stores features that were found elsewhere for the photograph with this index (its number less one), in pixels of
-    /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again. If they do
-    /// not say the size of their image, it is read from the photograph.
+    /// the photograph. They replace any that it has, and [`extract`](Self::extract) does not search it again. They are
+    /// checked as those of [`FeatureOptions::given`](super::FeatureOptions::given), with the same
+    /// [warnings](Extracted::warnings). Matches that were imported before are not used any more.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for descriptors that do not belong to the keypoints or are too long, places outside of the
-    /// photograph, and an index without a photograph; [`Error::Format`] for a photograph that has changed since the scan or
-    /// cannot be read; [`Error::Io`].
-    pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
+    /// [`Error::Mismatch`] for descriptors that do not belong to the keypoints or are too long, a picture of another size,
+    /// places outside of the photograph, and an index without a photograph; [`Error::Format`] for a photograph that has
+    /// changed since the scan or cannot be read; [`Error::Io`].
+    pub fn import_features(&self, index: usize, features: &Features) -> Result<Extracted> {
         let photographs = self.photographs().len();
         if index >= photographs {
             return Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}")));
         }
         features.check()?;
-        given::check(features).map_err(Error::Mismatch)?;
         let sources = self.sources(index);
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
-        let mut features = features.clone();
-        if features.image.is_empty() {
-            let (size, _) = self.stored_size(index, &sources)?;
-            let refused = |reason| Error::Mismatch(format!("{}: {reason}", self.photographs()[index].name));
-            features = given::of_photograph(features, size).map_err(refused)?;
+        let name = &self.photographs()[index].name;
+        let refused = |reason| Error::Mismatch(format!("{name}: {reason}"));
+        let find = |size| given::of_photograph(features.clone(), size, self.options()).map_err(refused);
+        let (found, turned) = self.given(index, &sources, find)?;
+        let origin = Origin { imported: true, ..sources.origin };
+        self.write_features(&Disk::at_once(self.syncs()), index, &origin, &Ok(found?))?;
+        let turned = turned.then(|| name.clone()).into_iter().collect();
+        Ok(Extracted { searched: 1, turned, ..Extracted::default() })
+    }
+
+    /// What `find` gives for a photograph of the size that it is told, and whether the photograph is not stored upright.
+    fn given(
+        &self,
+        index: usize,
+        sources: &Sources,
+        find: impl FnOnce(Size) -> Result<Features>,
+    ) -> Result<(Result<Features>, bool)> {
+        let (size, orientation) = self.stored_size(index, sources)?;
+        let mut found = find(size);
+        if orientation != 1
+            && let Err(Error::Format { reason, .. } | Error::Mismatch(reason)) = &mut found
+        {
+            *reason += &format!(
+                ". The photograph is not stored upright (EXIF orientation {orientation}), and features must be of its stored \
+                 pixels: `detect --no-orient`"
+            );
         }
-        self.write_features(&Disk::at_once(self.syncs()), index, &sources.origin, &Ok(features))
+        Ok((found, orientation != 1))
+    }
+
+    /// Fails if one of these photographs would be searched, and the features of another were imported: descriptors of two
+    /// kinds cannot be compared. One that cannot be read is left out as usual.
+    fn check_not_imported(&self, todo: &[usize], cpu: &Cpu) -> Result<()> {
+        if todo.is_empty() || self.options().features.given.is_some() {
+            return Ok(());
+        }
+        let is_imported = |i| Ok(self.origin(i)?.is_some_and(|origin| origin.imported));
+        let imported = cpu.try_map(self.photographs().len(), is_imported)?;
+        let Some(other) = imported.iter().position(|imported| *imported) else { return Ok(()) };
+        let is_readable =
+            |i: usize| self.sources(i).is_ok_and(|sources| self.stored_size(i, &sources).is_ok());
+        let Some(index) = todo.iter().copied().find(|i| is_readable(*i)) else { return Ok(()) };
+        let [name, other] = [index, other].map(|i| &self.photographs()[i].name);
+        Err(Error::Mismatch(format!(
+            "{name} has no features, and those of {other} were imported: import features for it, too, or name another work \
+             folder"
+        )))
     }
 
     /// The size of a photograph's stored pixels, and its EXIF orientation. The whole file is decoded, because a
@@ -263,7 +312,9 @@ impl Collection {
     /// A photograph and the file beside it if they are as the scan found them; otherwise why not.
     fn sources(&self, index: usize) -> Readable<Sources> {
         let photograph = &self.photographs()[index];
-        let (bytes, file) = as_scanned(&self.path_of(index), &photograph.file)?;
+        let path = self.path_of(index);
+        let as_described = || Metadata::read(&path).is_ok_and(|now| now == photograph.metadata);
+        let (bytes, file) = as_scanned(&path, &photograph.file, as_described)?;
         let beside = match &photograph.beside {
             None => None,
             Some(version) => {
@@ -271,13 +322,14 @@ impl Collection {
                 let path = path.ok_or("its mask, or its file of features, is gone")?;
                 let read = match self.is_one_file() {
                     true => unread(&path, version),
-                    false => as_scanned(&path, version),
+                    false => as_scanned(&path, version, || true),
                 };
                 let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
                 Some((path, bytes, version))
             }
         };
-        let origin = Origin { photograph: file, beside: beside.as_ref().map(|(_, _, version)| *version) };
+        let of_beside = beside.as_ref().map(|(_, _, version)| *version);
+        let origin = Origin { photograph: file, beside: of_beside, imported: false };
         Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
     }
 
@@ -321,12 +373,19 @@ fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)
     let now = FileVersion::of(&std::fs::metadata(path).map_err(|e| e.to_string())?);
     match now.is_untouched(scanned) {
         true => Ok((Vec::new(), now)),
-        false => Err("has changed since the scan".into()),
+        false => Err(CHANGED.into()),
     }
 }
 
-/// The content of a file, unless it has changed since the scan.
-fn as_scanned(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
+const CHANGED: &str = "has changed since the scan";
+
+/// The content of a file, unless it has changed since the scan. Where the scan did not read the content, a file of the
+/// same length that `as_described` finds to be what the scan recorded has only been touched, and counts as scanned.
+fn as_scanned(
+    path: &Path,
+    scanned: &FileVersion,
+    as_described: impl FnOnce() -> bool,
+) -> Readable<(Vec<u8>, FileVersion)> {
     let (bytes, meta) = match record::content(path) {
         Ok(Found::Whole(read)) => read,
         Ok(Found::Missing) => return Err("is no longer there".into()),
@@ -335,10 +394,14 @@ fn as_scanned(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVers
         Err(other) => return Err(other.to_string()),
     };
     let version = FileVersion { content: Some(content_hash(&bytes)), ..FileVersion::of(&meta) };
+    let is_same = version.is_same(scanned);
+    let is_touched =
+        !is_same && scanned.content.is_none() && version.bytes == scanned.bytes && as_described();
     let after = std::fs::metadata(path).map_err(|e| e.to_string())?;
     let is_at_rest = bytes.len() as u64 == version.bytes && version.is_untouched(&FileVersion::of(&after));
-    match is_at_rest && version.is_same(scanned) {
-        true => Ok((bytes, version)),
-        false => Err("has changed since the scan".into()),
+    match (is_at_rest, is_same, is_touched) {
+        (true, true, _) => Ok((bytes, version)),
+        (true, false, true) => Ok((bytes, FileVersion { content: version.content, ..*scanned })),
+        _ => Err(CHANGED.into()),
     }
 }

@@ -10,7 +10,7 @@
 
 use super::file::{Origin, Readable};
 use super::given::Given;
-use super::{Collection, Extracted, Sources};
+use super::{CHANGED, Collection, Extracted, Sources};
 use crate::collection::pace::Pace;
 use crate::collection::workers::{Job, Stop, for_each_of, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
@@ -109,6 +109,12 @@ impl Collection {
         cpu: &Cpu,
     ) -> Result<Option<(Structure, Features)>> {
         let sources = self.sources(index).map_err(|reason| Error::format(self.path_of(index), reason))?;
+        if self
+            .origin(index)?
+            .is_some_and(|then| then.photograph.content != sources.origin.photograph.content)
+        {
+            return Err(Error::format(self.path_of(index), CHANGED));
+        }
         let photograph = self.decode(index, &sources)?;
         let Some((structure, keypoints)) = photograph.structure(cpu)? else { return Ok(None) };
         let image = photograph.image.size();
@@ -290,21 +296,14 @@ impl<'c> Extraction<'c> {
     }
 
     /// The features that are given for a photograph.
-    fn given(&self, index: usize, sources: &Sources, given: &Given) -> Result<(Origin, Features)> {
-        let (size, orientation) = self.collection.stored_size(index, sources)?;
+    fn given(&self, index: usize, sources: &Sources, given: &Given<'_>) -> Result<(Origin, Features)> {
         let name = &self.collection.photographs()[index].name;
-        let mut features = given.features_of(name, sources.beside.as_ref(), size);
-        if orientation != 1 {
+        let find = |size| given.features_of(name, sources.beside.as_ref(), size);
+        let (found, turned) = self.collection.given(index, sources, find)?;
+        if turned {
             lock(&self.turned).push(index);
-            if let Err(Error::Format { reason, .. }) = &mut features {
-                *reason += &format!(
-                    ". The photograph is not stored upright (EXIF orientation {orientation}), and features must be of its stored \
-                     pixels: `detect --no-orient`"
-                );
-            }
         }
-        let features = features?;
-        Ok((sources.origin.clone(), features))
+        Ok((sources.origin.clone(), found?))
     }
 
     /// Records that a photograph cannot be read.

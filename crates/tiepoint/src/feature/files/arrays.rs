@@ -53,7 +53,7 @@ impl Array {
     }
 
     /// This array without first axes of length 1 beyond `axes` of them.
-    fn with_axes(mut self, axes: usize) -> Self {
+    pub(crate) fn with_axes(mut self, axes: usize) -> Self {
         while self.shape.len() > axes && self.shape[0] == 1 {
             self.shape.remove(0);
         }
@@ -72,6 +72,20 @@ impl Array {
             "<f8" => self.each(|b| f64::from_le_bytes(b) as f32),
             _ => self.integers().into_iter().map(|v| v as f32).collect(),
         }
+    }
+
+    /// The values as integers; an error for floats that are none, such as NaN.
+    pub(crate) fn whole(&self) -> Result<Vec<i64>, String> {
+        let floats = match self.kind {
+            "<f8" => self.each(f64::from_le_bytes),
+            "<f2" | "<f4" => self.floats().into_iter().map(f64::from).collect(),
+            _ => return Ok(self.integers()),
+        };
+        let whole = |v: f64| match v.fract() == 0.0 {
+            true => Ok(v as i64),
+            false => Err(format!("holds {v}, expected whole numbers")),
+        };
+        floats.into_iter().map(whole).collect()
     }
 
     /// The values as integers, clamped to their range; NaN becomes 0.
