@@ -266,14 +266,24 @@ pub fn tie_points_on_device(
     options: &TieOptions,
     cpu: &Cpu,
 ) -> Result<TiePoints> {
+    tie_on_device([a, b], options, cpu).map(|(tie, _)| tie)
+}
+
+/// As [`tie_points_on_device`], with the keypoints on the host.
+pub(super) fn tie_on_device(
+    [a, b]: [&GpuFeatures; 2],
+    options: &TieOptions,
+    cpu: &Cpu,
+) -> Result<(TiePoints, [Vec<Keypoint>; 2])> {
     options.check()?;
     let matcher = GpuMatcher::new(a.gpu());
-    let keypoints = [a.download_keypoints()?, b.download_keypoints()?];
-    let keypoints = keypoints.each_ref().map(Vec::as_slice);
-    tie_thinned(keypoints, options, cpu, ENOUGH, |matching, every| match every {
+    let on_host = [a.download_keypoints()?, b.download_keypoints()?];
+    let keypoints = on_host.each_ref().map(Vec::as_slice);
+    let tie = tie_thinned(keypoints, options, cpu, ENOUGH, |matching, every| match every {
         1 => matcher.match_features(a, b, matching),
         _ => matcher.match_some([a, b], keypoints.map(<[_]>::len), matching, every),
-    })
+    })?;
+    Ok((tie, on_host))
 }
 
 /// Tie points from the matches that `search` finds; its second argument is n to search with every n-th feature of A.

@@ -11,7 +11,7 @@
 //! is as for the pictures themselves.
 
 use super::cross;
-use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_points_by, tie_points_on_device};
+use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_on_device, tie_points_by};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
@@ -223,7 +223,8 @@ fn confirmed(
     processor: &Processor,
 ) -> Result<TiedPictures> {
     let Some(mean) = unlike(pictures, is_certain, processor)? else { return Ok(tied) };
-    match by_structure() {
+    // What features in all parts of the pictures say is doubted, and no map by structure takes its place.
+    match if is_certain { Ok(None) } else { by_structure() } {
         Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
         Err(error) if !lacks_support(&error) => Err(error),
         _ => Ok(TiedPictures { tie: TiePoints { unlike: Some(mean), ..tied.tie }, ..tied }),
@@ -294,14 +295,13 @@ pub fn tie_pictures_on_device(
     }
     let some = a.capacity() > 0 && b.capacity() > 0;
     let others = (views == Views::Auto && some) || modality == Modality::Auto;
-    match tie_points_on_device(a, b, options, cpu) {
+    match tie_on_device([a, b], options, cpu) {
         Err(error) if error.is_device_limit() => Ok(None),
         Err(error) if others && lacks_support(&error) => Ok(None),
-        Ok(tie) if modality == Modality::Auto => {
-            let keypoints = [a.download_keypoints()?, b.download_keypoints()?];
+        Ok((tie, keypoints)) if modality == Modality::Auto => {
             Ok((!tie.moves_nothing(keypoints.each_ref().map(Vec::as_slice))).then_some(tie))
         }
-        tie => tie.map(Some),
+        tied => tied.map(|(tie, _)| Some(tie)),
     }
 }
 
