@@ -216,7 +216,7 @@ pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Op
         let rows = || (y * CELL..(y + 1) * CELL).map(|y| (y, x * CELL..(x + 1) * CELL));
         let counts = rows().all(|(y, x)| both.iter().all(|of| !of.counts.row(y)[x.clone()].contains(&0.0)));
         let grey = both.map(|of| rows().flat_map(|(y, x)| &of.grey.row(y)[x]).copied().map(f64::from));
-        let [a, b] = grey.map(|of| of.collect::<Vec<f64>>());
+        let [a, b] = grey.map(Iterator::collect::<Vec<f64>>);
         let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
         let product = |p: &[f64], q: &[f64]| {
             let (p_mean, q_mean) = (mean(p), mean(q));
