@@ -105,42 +105,36 @@ tiepoint_gpu::kernel! {
 pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
     let block = [kind.form.block(), 1];
     let lanes = [kind.form.lanes(), 1];
-    let (stages, groups) = tensor::stages_and_groups(kind.words());
-    match kind.form {
-        Form::Portable => kind
-            .descriptors("nearest")
-            .define("SHIFT", 0)
-            .define("PANELS", 1)
-            .define("EXCHANGED", 0)
+    let packed = |name, shift: u32| {
+        kind.descriptors(name)
+            .define("SHIFT", shift)
+            .define("PANELS", u8::from(kind.form == Form::Portable))
+            .define("EXCHANGED", u8::from(kind.form == Form::WarpGroups))
             .kernel::<PackRows<'_, V>>(block)
-            .kernel::<Search<'_>>(lanes)
-            .text(include_str!("pack.cl"))
-            .text(include_str!("nearest.cl")),
-        Form::Tensor => kind
-            .descriptors("nearest on tensor cores")
-            .define("SHIFT", tensor::SHIFT)
-            .define("PANELS", 0)
-            .define("EXCHANGED", 0)
+    };
+    let on_tensor_cores = |name, (stages, groups): (u32, u32), search| {
+        packed(name, tensor::SHIFT)
             .define("WARPS", tensor::WARPS)
             .define("ROW_TILES", tensor::ROW_TILES)
             .define("STAGES", stages)
-            .kernel::<PackRows<'_, V>>(block)
             .kernel_resident::<Search<'_>>(lanes, groups)
             .text(include_str!("pack.cl"))
             .text(include_str!("keys.h"))
-            .text(include_str!("nearest.cu")),
-        Form::WarpGroups => kind
-            .descriptors("nearest by warp groups")
-            .define("SHIFT", tensor::SHIFT)
-            .define("PANELS", 0)
-            .define("EXCHANGED", 1)
-            .define("WARPS", tensor::WARPS)
-            .define("STAGES", 2)
-            .kernel::<PackRows<'_, V>>(block)
-            .kernel_resident::<Search<'_>>(lanes, 2)
+            .text(search)
+    };
+    match kind.form {
+        Form::Portable => packed("nearest", 0)
+            .kernel::<Search<'_>>(lanes)
             .text(include_str!("pack.cl"))
-            .text(include_str!("keys.h"))
-            .text(include_str!("nearest_wgmma.cu")),
+            .text(include_str!("nearest.cl")),
+        Form::Tensor => on_tensor_cores(
+            "nearest on tensor cores",
+            tensor::stages_and_groups(kind.words()),
+            include_str!("nearest.cu"),
+        ),
+        Form::WarpGroups => {
+            on_tensor_cores("nearest by warp groups", (2, 2), include_str!("nearest_wgmma.cu"))
+        }
     }
 }
 
