@@ -26,7 +26,7 @@ const COMMON: [&str; 7] = [
     include_str!("../page/element.js"),
     include_str!("../page/address.js"),
     include_str!("../page/paint.js"),
-    include_str!("../page/stage.js"),
+    include_str!("../page/panes.js"),
     include_str!("../page/histogram.js"),
 ];
 const PARTS: &str = include_str!("../page/parts.js");

@@ -1,6 +1,6 @@
 //! Features as arrays, on the host and on a device.
 
-use crate::array::{DeviceArray, Numbers};
+use crate::device_array::{DeviceArray, Numbers};
 use crate::device::{Detached, Device, device_of, forked};
 use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image};

@@ -8,7 +8,7 @@
 //! The memory is read while the interpreter's lock is released. If another thread writes into an image meanwhile, the
 //! result mixes old and new pixels, as with any array shared between threads.
 
-use crate::array::DeviceArray;
+use crate::device_array::DeviceArray;
 use crate::errors::wrong_image;
 use crate::tensor::{Place, place};
 use numpy::{

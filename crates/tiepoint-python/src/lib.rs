@@ -16,9 +16,9 @@ macro_rules! dict {
     }};
 }
 
-mod array;
 mod collection;
 mod device;
+mod device_array;
 mod dlpack;
 mod errors;
 mod evaluate;
@@ -49,7 +49,7 @@ mod _core {
     use pyo3::types::PyDict;
 
     #[pymodule_export]
-    use crate::array::DeviceArray;
+    use crate::device_array::DeviceArray;
     #[pymodule_export]
     use crate::collection::{Collection, Results};
     #[pymodule_export]

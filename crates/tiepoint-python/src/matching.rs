@@ -1,6 +1,6 @@
 //! Matching: nearest neighbours, matches, tie points.
 
-use crate::array::Numbers;
+use crate::device_array::Numbers;
 use crate::device::{Device, device_of, run_on, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::{Features, device_array};

@@ -1,6 +1,6 @@
 //! Images where the caller has them: in the host's memory, or on a GPU, on which their results stay.
 
-use crate::array::DeviceArray;
+use crate::device_array::DeviceArray;
 use crate::device::{Detached, device_of, run_sized_on};
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;

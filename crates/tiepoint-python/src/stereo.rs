@@ -1,6 +1,6 @@
 //! Dense stereo: disparities, depth, points.
 
-use crate::array::{DeviceArray, Numbers};
+use crate::device_array::{DeviceArray, Numbers};
 use crate::device::{Detached, Device, abandonable, device_of, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;

@@ -1,7 +1,7 @@
 //! What neighbouring matches have in common in their deviations from a map.
 //!
-//! The noise of features moves each match on its own. Depth that the map cannot follow moves neighbours alike, and so
-//! does any other misfit of the map; wrong matches deviate anywhere. Two measures follow:
+//! The noise of features is independent from match to match. Depth that the map cannot follow moves neighbours alike, and
+//! so does any other misfit of the map. Wrong matches deviate in any direction. Two measures follow:
 //!
 //! - a match is **supported** if several of its neighbours deviate as it does;
 //! - the **share** of the deviations that neighbours have in common: the mean product of the deviations of neighbours

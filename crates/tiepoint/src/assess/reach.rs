@@ -1,8 +1,8 @@
 //! How far a map can be off where nothing supports it.
 //!
-//! A map is known where its inliers are. Beyond them it is continued, and a small misfit grows; where the inliers lie
-//! tells by how much. Neighbours in one of the nine parts of the picture share what the map misses, so each part that
-//! supports the map counts as one observation, in the middle of its inliers. The variance of the least-squares fit to
+//! A map is known where its inliers are. Beyond them it is extrapolated, and a small misfit grows by a factor that follows
+//! from the places of the inliers. The misfits of neighbours in one of the nine parts of the picture are alike, so each part
+//! that supports the map counts as one observation, in the middle of its inliers. The variance of the least-squares fit to
 //! these observations, at a place and in units of the variance of one observation, is b (Σ bᵀb)⁻¹ bᵀ, where b are the
 //! derivatives of the place by the parameters of the map. The residual that neighbouring inliers have in common is a
 //! misfit that a map of this kind cannot follow. It grows like the error of a more general map, which could follow it.

@@ -22,8 +22,8 @@ use serde::Serialize;
 pub const VALID: [f64; 2] = [0.7, 1.0 / 3.0];
 /// The share of the disparities at the end of the range.
 pub const AT_END: [f64; 2] = [0.05, 0.2];
-/// If a smaller share of the disparities lies at the end of the range, a range that is too short is no cause of missing
-/// disparities.
+/// If a smaller share of the disparities lies at the end of the range, the range is long enough, and missing disparities
+/// have another cause.
 const SOME_AT_END: f64 = 0.01;
 /// The part of the range that counts as its end.
 const END: f64 = 0.02;

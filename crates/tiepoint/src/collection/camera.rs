@@ -2,8 +2,8 @@
 //!
 //! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one whose
 //! EXIF data lack any of these has a camera of its own. The focal length comes from the EXIF data of the first that tells
-//! it in pixels; without it 1.2 times the longer side is assumed. The principal point is the centre of the image. What was
-//! cropped, so that its focal length no longer holds, shares no camera with what was not.
+//! it in pixels; without it 1.2 times the longer side is assumed. The principal point is the centre of the image. A
+//! cropped photograph, whose focal length no longer holds, shares no camera with one that was not cropped.
 
 use crate::image::{Focal, Metadata, Size};
 use std::collections::HashMap;

@@ -112,7 +112,7 @@ impl Rates {
             match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
             Ok(began.elapsed().as_secs_f64())
         };
-        // The shorter time counts: in the first run the core may still be asleep.
+        // The shorter time counts: at the start of the first run the core may still run at a low clock rate.
         let measured = run()?.min(run()?);
         Ok(WITH_VERIFICATION * measured / (SAMPLE * SAMPLE) as f64 / self.cpu.threads() as f64)
     }

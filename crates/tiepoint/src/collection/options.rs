@@ -19,8 +19,8 @@ options! {
         /// Photographs in a block. All pairs of one block with another are a tile, which is matched and written as one
         /// piece; by default 64 photographs, and 256 from 20 001 photographs on.
         ///
-        /// By default 64 for up to 20 000 photographs, some 4000 pairs, a second on a data-centre GPU and a minute on two
-        /// cores; 256 for more: fewer files, fewer bytes read for each pair. A folder keeps what it was made with.
+        /// A tile of 64 × 64 photographs (4096 pairs) is a short piece of work. Larger blocks need fewer files and fewer bytes
+        /// read for each pair. A folder keeps the block that it was made with.
         block / with_block: Option<u32> = None => 1..=4096, unit "N";
         /// Whether one sensor took all photographs. cross is for two sensors, such as a thermal and a colour camera: chosen
         /// pairs that features do not verify are then tried by structure.

@@ -190,7 +190,7 @@ impl Search<'_, '_> {
             uploaded.matcher.match_batch(&sides, options)
         };
         let found = on_gpu().or_else(|error| match error {
-            // The photographs kept on the device may be what takes the memory.
+            // Photographs kept on the device may have used up its memory.
             Error::Memory { .. } => {
                 uploaded.clear();
                 on_gpu()
@@ -256,8 +256,8 @@ impl Search<'_, '_> {
     }
 }
 
-/// A CPU that is slower than this share of the GPUs only prepares pairs for them.
-const COUNTS: f64 = 0.1;
+/// A CPU that matches fewer pairs a second than this share of the GPUs' only prepares pairs for them.
+const LEAST_CPU_SHARE: f64 = 0.1;
 
 /// How CPU and GPUs share the pairs.
 struct Shared {
@@ -297,6 +297,6 @@ impl Shared {
         // In the beginning a batch is expected at any moment.
         let matched = self.matched.load(Ordering::Relaxed).max(BATCH);
         let gpus_a_second = matched as f64 / self.since.elapsed().as_secs_f64();
-        self.threads as f64 > COUNTS * gpus_a_second * on_cpu && left as f64 > gpus_a_second * on_cpu
+        self.threads as f64 > LEAST_CPU_SHARE * gpus_a_second * on_cpu && left as f64 > gpus_a_second * on_cpu
     }
 }

@@ -4,9 +4,9 @@
 //! The features of every photograph end with the corners of its structure, which SIFT describes as it does any keypoint.
 //! Two photographs are aligned by their structure, which refuses a pair if chance explains the agreement. Corners that
 //! then match are verified like other matches. They lie within [`CORNERS_WITHIN`] pixels of the map at the size at which
-//! structure is searched, so the inlier distance is at least that many of these pixels. With a shorter one a homography
-//! would lose the corners that an epipolar geometry keeps, because they moved along its lines, and a plane would pass for
-//! a scene with depth.
+//! structure is searched, so the inlier distance is at least that many of these pixels. With a shorter one, corners
+//! that are off along the epipolar lines would be inliers of the epipolar geometry and not of the homography, and a plane
+//! would pass for a scene with depth.
 
 use super::Collection;
 use super::features::State;

@@ -1,5 +1,5 @@
-//! The queue of matched pairs that are to be verified. GPUs take hundreds at a time, because they are fast only then.
-//! Threads of the CPU take one at a time, and only while the queue is at least half full.
+//! The queue of matched pairs that are to be verified: on GPUs hundreds at a time, because smaller batches are slow, and on
+//! threads of the CPU one at a time, only while the queue is at least half full.
 
 use super::workers::Stop;
 use std::collections::VecDeque;

@@ -73,14 +73,14 @@ pub struct TiePoints {
     pub first: Vec<Match>,
     /// What speaks for other maps; where pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
-    /// Where the pictures lie on each other unmoved by their features, but their structure agrees there only in part:
-    /// the mean over its cells of the share of the displacements at which it agrees less, ½ by chance.
+    /// If features say that nothing moved but structure agrees only in part: the mean, over the cells, of the share of the
+    /// displacements at which structure agrees less than where it is; ½ by chance.
     pub unlike: Option<f64>,
-    /// Where structure ties pictures that lie on each other unmoved, and it was not said that two sensors made them: how far
-    /// they are bright and dark in the same places, the mean correlation of their grey values in small cells. What is fixed to
-    /// one sensor, such as dust, gives 0.33 or more, pictures of two sensors nearly always less.
+    /// If structure says that nothing moved, and the modality is not `cross`: the mean correlation of the grey values in small
+    /// cells. If it is high, something fixed to one sensor, such as dust or hot pixels, may have been matched; pictures of two
+    /// sensors hardly correlate (`docs/verdicts.md`).
     pub fixed: Option<f64>,
-    /// Which of the nine parts of A and of B, row by row, a mask hides but for less than a quarter.
+    /// Which of the nine parts of A and of B, row by row, are masked over more than three quarters of their area.
     pub hidden: [[bool; 9]; 2],
 }
 
@@ -106,9 +106,9 @@ pub(crate) fn rival([this, another]: [usize; 2]) -> f64 {
     another as f64 / this.max(1) as f64
 }
 
-/// The structure of two pictures that lie on each other unmoved agrees by a mean of at least this (`cross::judge`). It was
-/// 0.92 or more where they showed one scene, 0.58 to 0.64 under the captions and scales of two thermal pictures, and
-/// between 0.66 and this under a frame on a third of two scenes.
+/// The least mean agreement of structure (`cross::judge`) of two pictures of one scene, of which nothing moved: that is 0.92 or
+/// more for one scene, 0.58 to 0.64 for two scenes with the same captions and scales, and 0.66 to 0.8 for two scenes with the
+/// same frame on a third of the picture.
 pub(crate) const LIKE: f64 = 0.8;
 /// An inlier did not move if its places in the two pictures differ by at most this, in pixels, and the map moves nothing if
 /// this share of the inliers did not. What matches by chance beside a caption may have moved.
@@ -120,9 +120,8 @@ const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
 
 impl TiePoints {
-    /// The number of places in which at least one feature agrees, and of those that have features, in the part that both
-    /// pictures show by their map: those of the picture where their ratio is less. `None` without a map, or where no place
-    /// has features.
+    /// Of the cells of a grid on the part that both pictures show: how many have an inlier, and how many have features. Both
+    /// numbers are those of the picture with the lower ratio. `None` without a map, or if no cell has features.
     pub(crate) fn places_agreeing(
         &self,
         keypoints: [&[Keypoint]; 2],
@@ -191,7 +190,7 @@ impl TiePoints {
     }
 }
 
-/// Which of the nine parts of a picture, row by row, a mask hides but for less than a quarter.
+/// Which of the nine parts of a picture, row by row, are masked over more than three quarters of their area.
 fn hidden(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
     let mut counts = [(0_usize, 0_usize); 9];
     let Some(mask) = mask else { return [false; 9] };

@@ -1,9 +1,9 @@
 //! Tie points of two pictures, from their structure or from simulated views if the pictures themselves do not suffice.
 //!
 //! Pictures from viewpoints far apart, or of two sensors, may have too few matches that agree. Then structure (`cross`)
-//! is tried: it takes half the time of simulated views, and pictures whose structure agrees beyond doubt differ by a
-//! similarity or nearly so, for which no view has to be simulated. Otherwise simulated views are tried. If these do not
-//! suffice either, an agreement of structure that is not beyond doubt is accepted.
+//! is tried first, because it is faster than simulated views. If structure agrees beyond doubt, the pictures differ by
+//! nearly a similarity, so no view has to be simulated. Otherwise simulated views are tried. If these do not suffice
+//! either, an agreement of structure that is not beyond doubt is accepted.
 //!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
 //! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if
@@ -212,9 +212,9 @@ fn advising_range(mut error: Error, pictures: [TiePicture<'_>; 2]) -> Error {
     error
 }
 
-/// Pictures that lie on each other unmoved by their features. It may be captions, a frame, or what is fixed to the sensor that
-/// agrees: the pictures may agree elsewhere, which structure then tells, or not at all. Features in all parts of a picture
-/// leave a doubt only where the pictures differ at a smaller size.
+/// Checks pictures whose features say that nothing moved. Captions, frames and what is fixed to a sensor say so on pictures of
+/// different things, too; structure then finds whether the pictures agree under another map, or not at all. If inliers cover
+/// the whole picture (`is_certain`), only structure at a smaller size is compared.
 fn confirmed(
     tied: TiedPictures,
     is_certain: bool,
@@ -223,7 +223,7 @@ fn confirmed(
     processor: &Processor,
 ) -> Result<TiedPictures> {
     let Some(mean) = unlike(pictures, is_certain, processor)? else { return Ok(tied) };
-    // What features in all parts of the pictures say is doubted, and no map by structure takes its place.
+    // If inliers cover the whole picture, their map is kept and called doubtful; none by structure replaces it.
     match if is_certain { Ok(None) } else { by_structure() } {
         Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
         Err(error) if !lacks_support(&error) => Err(error),
@@ -231,7 +231,8 @@ fn confirmed(
     }
 }
 
-/// How well pictures agree that lie on each other unmoved, where that is only in part. `is_certain`: at full size they do.
+/// How well the structure of pictures agrees where nothing is moved, if it agrees only in part. `is_certain`: features show
+/// that it does at full size.
 fn unlike(pictures: [cross::Picture<'_>; 2], is_certain: bool, processor: &Processor) -> Result<Option<f64>> {
     let mut mean = cross::agreement_unmoved(pictures, cross::SHRINK, processor)?;
     if !is_certain && mean.is_none_or(|mean| mean >= LIKE) {

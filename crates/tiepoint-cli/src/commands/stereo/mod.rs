@@ -221,7 +221,7 @@ impl PairJob<'_> {
             ready.halved(arguments.halvings(), cpu)
         });
         let ready = ready.map_err(named)?;
-        // A range by tie points is this pair's: another may fit the format.
+        // The range was estimated for this pair alone; those of other pairs may fit the format.
         self.check_range(&ready.options, arguments.offsets).map_err(|e| Failure::work(e.to_string()))?;
         Ok((ready, clock.spent(cpu)))
     }

@@ -82,7 +82,7 @@ impl Ready {
             let found = survey(&ready.sides, cpu)?;
             ready.survey = Some(found);
             let mut search = found.search(work.least());
-            // The margin below tie points is all that a PNG could not hold.
+            // Only the safety margin is negative, which a PNG cannot hold, so it is cut off.
             let is_below_0 = search.is_some_and(|(first, _)| first < 0) && work.least().is_none();
             if is_below_0 && work.writes_png() && found.least.is_some_and(|least| least >= 0.0) {
                 search = found.search(Some(0));
@@ -196,8 +196,8 @@ impl Ready {
     }
 
     /// Invalidates disparities that lead to places close to the right border of the right photograph. Only the greatest
-    /// disparities of such a pixel lead into the photograph, so both views agree on them for lack of others, which
-    /// makes streaks along the border where the surface has no texture.
+    /// disparities of such a pixel lead into the photograph, so the consistency check has no others to prefer, and surfaces
+    /// without texture get streaks along the border.
     pub(super) fn without_streaks(&self, found: &mut StereoResult) {
         let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
         let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);

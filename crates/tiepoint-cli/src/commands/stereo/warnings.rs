@@ -110,7 +110,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
                 0 => "surfaces have little texture, or texture that repeats".into(),
                 n => {
                     let all = ready.halvings + n;
-                    format!("the pictures are larger than their texture is fine; --halve {all} suits them")
+                    format!("the pictures are larger than they are sharp (blurred or enlarged?); use --halve {all}")
                 }
             },
         };

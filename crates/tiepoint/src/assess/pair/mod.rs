@@ -6,18 +6,18 @@
 //!   lies anywhere, and its features have any scale and turn. So a rejected match with the model's scale and turn, not
 //!   far from the predicted place, whose neighbours deviate as it does, is likely right, and the model wrong there: depth
 //!   moves places by a few per cent of the picture. They are counted in nine parts of A, three by three.
-//! - **Residuals** of the first matches near a map: noise moves each on its own, but depth moves neighbours alike, even
-//!   where it is too small to make matches outliers ([`deviations`](super::deviations)).
+//! - **Residuals** of the first matches near a map: noise differs from match to match, but depth moves neighbours alike,
+//!   even where it is too small to make matches outliers ([`deviations`](super::deviations)).
 //! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
 //! - **Number and spread** of the inliers over the nine parts.
-//! - **Unmoved** pictures have features that agree wherever there are features. Captions, frames and logos, which lie on
-//!   pictures of different things, agree as well, but only where they are.
+//! - **Unmoved** pictures: if nothing moved, there are inliers wherever there are features. Captions, frames and logos on
+//!   pictures of different things give inliers only where they are.
 //! - **Parallax**: an epipolar geometry needs inliers off the plane that most of them lie on, where there is one. Those off a
 //!   plane deviate as their neighbours do. Wrong matches of what repeats itself on a plane obey an epipolar geometry, too,
 //!   but their neighbours lie on the plane.
-//! - **Reach**: a map is continued into parts without inliers. The residuals that neighbours have in common grow there
+//! - **Reach**: in parts without inliers a map is extrapolated. The residuals that neighbours have in common grow there
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
 //! Pictures that were tied by their structure have no first search, and their places have no scale or turn. The share
@@ -92,34 +92,37 @@ const PLACES: [f64; 2] = [0.9, 0.6];
 const CORNERS: [f64; 2] = [0.2, 0.1];
 /// The places that agree on another map, as a share of those that agree on this one.
 const RIVAL: [f64; 2] = [AMBIGUOUS, 1.0];
-/// The first matches that agree on the same map displaced, or on a similarity, as a share of those that agree on this map:
-/// at least so many ([`SEVERAL`]), which lead at least so many pixels elsewhere ([`ELSEWHERE`]).
+/// The first matches that agree with a rival map (this one displaced, or a similarity), as a share of those that agree with
+/// this one.
 const DISPLACED: [f64; 2] = [0.25, 1.0];
+/// The fewest matches of a rival map.
 const SEVERAL: usize = 5;
+/// The least distance between the places that the two maps predict for a match of the rival, in pixels.
 const ELSEWHERE: f64 = 16.0;
-/// The most matches, and samples of them, by which that similarity is estimated.
+/// The most matches, and the most samples, by which a rival similarity is estimated.
 const SEEN: usize = 1000;
 const SAMPLES: usize = 500;
-/// Where the map moves nothing: the share of the places with features in which at least one feature agrees; below. From leuven 1
-/// to leuven 6, which is much darker, it is 0.7.
+/// If the map moves nothing: the share of the cells with features that have an inlier; below. Two pictures of one scene, one
+/// much darker, have 0.7.
 const UNMOVED: [f64; 2] = [0.7, 0.0];
-/// The same where the map only shifts the picture. Of right pairs, with noise and other light, it was 0.72 to 0.97; of
-/// captions and logos at other places of other pictures 0.29 to 0.58, up to 0.83 where they fill half of what overlaps.
+/// The same if the map only shifts the picture. Right pairs, with noise and other light, have 0.72 to 0.97; a caption or a
+/// logo that two pictures of different things have in different places 0.29 to 0.58, and up to 0.83 if it fills half of the
+/// overlap.
 const SHIFTED: [f64; 2] = [0.6, 0.0];
 /// Such a map's derivatives differ from those of a shift by less than this.
 const UPRIGHT: f64 = 0.1;
-/// The agreement of structure where the map moves nothing, below.
+/// The agreement of structure if the map moves nothing; below.
 const UNLIKE: [f64; 2] = [LIKE, 0.0];
-/// The correlation of grey values where structure ties pictures that nothing moves; above. Two sensors: −0.2 to 0.34 (60 pairs).
+/// The correlation of grey values if structure says that nothing moved. Pictures of two sensors have −0.2 to 0.34.
 const IN_COMMON: [f64; 2] = [0.35, f64::INFINITY];
 /// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
 /// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
 const ON_PLANE: f64 = 0.75;
-/// The places on which the halves of a picture agree, less those that chance gives, as a share of the places that agree on
-/// the map. Of 105 right pairs 0.19 is the most, of 13 pairs of two parts of a facade 0.57 the least. Where these halves show
-/// different things, 6 to 19 places agree.
+/// The places on which the halves of a picture agree, less [`BY_CHANCE`], as a share of the places that agree on the map. Right
+/// pairs have at most 0.19, two parts of one facade at least 0.57.
 const HALVES: [f64; 2] = [0.35, 1.0];
+/// Halves that show different things agree on 6 to 19 places by chance.
 const BY_CHANCE: usize = 12;
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
@@ -127,10 +130,10 @@ const REPEATS: [f64; 2] = [0.6, 0.9];
 /// What to do about right matches that a map cannot follow.
 const DEPTH: &str = "Depth in the scene? A map from picture to picture cannot follow it: `tiepoint match A B --model \
                      fundamental`, then `tiepoint rectify A B`";
-/// What to do about pictures on which only what lies over both agrees.
+/// What to do if only captions and frames may agree.
 const CAPTIONS: &str =
     "Captions, a frame or a logo on pictures of different things? Mask them (`--mask`, `--mask-b`)";
-/// What to do about pictures that agree in part where nothing moved.
+/// What to do if nothing moved, but the pictures agree only in part.
 const FIXED: &str = "Captions, a frame, dust or hot pixels on pictures of different things? Mask them (`--mask`, `--mask-b`). If two \
                      sensors made the pictures, `--modality cross`";
 /// What to do about inliers that are there by chance.
@@ -588,8 +591,9 @@ const SCALE: f64 = 2.0;
 /// A match also contradicts a map if its features are rotated by more than 45° against it; this is the cosine.
 const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// Round features, such as stars, have a scale and no direction: of so many inliers, fewer than one in so many contradicts
-/// the map by its scale. Then turns do not count, which of wrong matches contradict as scales do.
+/// Round features, such as stars, have no direction that means anything, while wrong matches contradict a map by scale as well as
+/// by turn. So if there are at least the first number of inliers, and fewer than one in the second number contradicts the map
+/// by its scale, turns do not count.
 const ROUND: [usize; 2] = [20, 20];
 
 /// The number of inliers that contradict the map by their scale or turn.

@@ -441,14 +441,14 @@ struct Shared<'p> {
 }
 
 struct State {
-    /// Photographs that wait for a GPU.
+    /// Photographs queued for GPUs.
     waiting: VecDeque<Photograph>,
-    /// Photographs that GPUs have taken and not searched yet.
+    /// Photographs that are being searched on GPUs.
     with_gpus: usize,
     /// GPUs that are open, with their kernels compiled, and since when one is.
     open: usize,
     since: Instant,
-    /// Threads that may still add photographs.
+    /// Threads that still read photographs for the queue.
     reading: usize,
 }
 

@@ -9,7 +9,8 @@
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | the same |
 //!
 //! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores`, `scales`, `oris`,
-//! `image_size`), with numbers of any type; all arrays but the positions may be missing.
+//! `image_size`), with numbers of any type; all arrays but the positions may be missing. hloc's `.h5` is read as features of
+//! a collection (`collect --features`) and not written.
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
 //! descriptors of 128 values from 0 to 255; unit vectors are written times 512, rounded and saturated. The values are

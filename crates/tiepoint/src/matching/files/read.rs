@@ -34,8 +34,8 @@ pub struct MatchSides<'a> {
     pub names: Option<[&'a str; 2]>,
     /// Where they lie on the map: by it map coordinates become pixels, if the file names no other coordinate system.
     pub places: [Option<&'a Georeference>; 2],
-    /// Their sizes as they are stored: a file of QGIS without a line `#CRS` holds what lies inside, pixels or places on
-    /// the map.
+    /// Their sizes as they are stored. The points of a QGIS file without a line `#CRS` are taken as pixels or as map
+    /// coordinates, whichever lie inside.
     pub sizes: [Option<Size>; 2],
 }
 
@@ -218,8 +218,7 @@ fn of_text(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> 
     Ok(ReadMatches { format, in_order: format == MatchFormat::Qgis, rows, ..ReadMatches::default() })
 }
 
-/// The points of a file of QGIS that does not say what they are: pixels, or places on the map, by which of both lies
-/// inside of the pictures.
+/// The points of a QGIS file without a line `#CRS`, taken as pixels or as map coordinates, whichever lie inside the pictures.
 fn inside(
     pixels: Vec<MatchRow>,
     on_map: Parsed<Vec<MatchRow>>,

@@ -1,9 +1,9 @@
 //! Matching on a GPU: the CPU's nearest neighbours, bit for bit.
 //!
 //! The searches from A to B and from B to A each compute all products. Sharing them would need results of every column from
-//! every block of rows, which costs more comparisons than it saves products. For 16 000 × 16 000 × 128 bytes on an H200 one
-//! direction takes at least about 0.04 ms: 3.3·10¹⁰ multiply-adds take 0.033 ms at 10¹⁵/s, the peak of its tensor cores, and
-//! beside them 2.6·10⁸ keys and as many minima 0.017 ms each. Both directions take 0.14 ms.
+//! every block of rows, which costs more comparisons than it saves products. The bounds of one direction are the tensor cores,
+//! with one multiply-add for each byte of a product, and beside them two integer operations for each product
+//! (`docs/notebook/matching.md`).
 //!
 //! Memory grows with n + m: a packed copy of the descriptors, and the results of each work group. The number of work
 //! groups is fixed, until there are more blocks of features than that.

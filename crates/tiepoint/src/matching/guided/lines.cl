@@ -9,8 +9,8 @@ typedef struct {
     f64 x, y, c, reach;
 } Place;
 
-// The same for the test in f32. Lines have norm 1. The sum of both `w` is the distance allowed, plus a bound of the
-// error of f32 (2^-20 of the numbers, where 2^-22 suffices); -infinity where nothing can match.
+// The same for the test in f32. Lines have norm 1. The sum of both `w` is the distance allowed plus a bound of the rounding
+// error of f32, 2^-20 of the coordinates (2^-22 would suffice); -infinity where nothing can match.
 FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
     f32x4 rough;
     f64 scale = 1.0, wrong = 1.0 / 1048576.0;

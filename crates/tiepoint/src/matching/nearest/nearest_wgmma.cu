@@ -5,8 +5,8 @@
 // `empty`. Rows are packed as the instructions read them: piece p of 16 bytes of row r lies at piece p ^ (r & 7).
 //
 // Of every 64 targets (a set) a lane sees 16 and keeps their smallest key alone, so a key costs a multiply-add and a minimum.
-// The second smallest key of all is that of another set, or of another of those 16 targets, whose distances are computed
-// once more at the end.
+// The second nearest target is the nearest of another set, or another of the 16 targets in the set of the nearest: the
+// distances of these 16 are computed once more at the end.
 //
 // Fragments (PTX ISA, wgmma.m64n128k32): with g = lane / 4 and t = lane % 4, a lane of warp w holds of A the rows 16w + g
 // and 16w + g + 8, bytes 4t.. and 16 + 4t.., of D the same rows, columns 8i + 2t and 8i + 2t + 1.
@@ -79,8 +79,8 @@ FUNCTION void multiply(i32 *sum, const u32 *query, u64 targets, i32 add) {
         : "r"(query[0]), "r"(query[1]), "r"(query[2]), "r"(query[3]), "l"(targets), "r"(add));
 }
 
-// Adds what the lane `step` away has of the first half of these sums, or of the second for the lanes with that bit, which
-// keep that half.
+// One step of recursive halving: a lane keeps half of its sums, the second half if its number has the bit `step` and the
+// first otherwise, and adds that half of the lane `step` away.
 FUNCTION void add_halves(i32 *sums, u32 count, u32 lane, u32 step) {
     UNROLL
     for (u32 i = 0; i < count / 2; i++) {

@@ -24,7 +24,7 @@ const REACHED: f64 = 2.5;
 /// A larger size is used only if it is larger by more than this factor.
 const WORTH: f64 = 1.1;
 /// The farthest that the alignment at a size may move a corner of the grid, in its pixels. An alignment that moves it
-/// farther has found something else and is dropped.
+/// farther has converged to a wrong place and is dropped.
 const FARTHEST: f64 = 8.0;
 
 /// A map from A to B with places that correspond, all in pixels of the full pictures.

@@ -8,12 +8,13 @@
 //! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
 //!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
 //!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.
-//!    Pictures that were shrunk for the search are then aligned at full size (`full_size`).
 //! 3. **Judgement** (`judge`): if the map is wrong, the structure around a place agrees no better there than when it is
 //!    displaced. This is counted over the whole picture, not over the matches that led to the map.
+//! 4. **Full size** (`full_size`): if the pictures were shrunk for the search, an accepted map is aligned once more, at the
+//!    original size.
 //!
-//! Whether another map fits as well is told beside it ([`Alternatives`]): how many places agree on the best hypothesis that
-//! leads elsewhere, and whether the structure repeats itself (`repeats`).
+//! [`Alternatives`] says whether another map fits as well: how many places agree on the best hypothesis that contradicts the
+//! map, and whether the structure repeats itself (`repeats`).
 
 pub(crate) mod align;
 mod full_size;
@@ -51,8 +52,8 @@ const LEAST_SIDE: usize = 48;
 const REACH: [f64; 2] = [16.0, 5.0];
 /// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture;
 /// nearer ones may just be inexact. The scene is flat unless at least the share [`LEAST_OFF`] of the corners that obey
-/// an epipolar geometry lie off the plane. Measured (`docs/notebook/structure.md`): 2 and 3 % on planes, 18 to 64 % of
-/// scenes with depth.
+/// an epipolar geometry lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth
+/// (`docs/notebook/structure.md`).
 const OFF_A_PLANE: f64 = 3.0;
 const LEAST_OFF: f64 = 0.1;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
@@ -203,8 +204,8 @@ pub(super) fn agreement_unmoved(
 /// Side of a cell in which grey values are compared, in pixels at the size at which pictures are searched.
 const CELL: usize = 24;
 
-/// How far two pictures that lie on each other unmoved are bright and dark in the same places: the mean correlation of the
-/// grey values in cells, of the quarter with the most contrast in both. `None` for pictures of two sizes, or too small.
+/// The mean correlation of the grey values of two pictures laid on each other as they are, over the quarter of the cells
+/// with the most contrast in both. `None` if the pictures differ in size, or are too small.
 pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Option<f64>> {
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
@@ -352,8 +353,8 @@ fn found(
     Ok(Some(Found { frame, aligned, places, levels: found }))
 }
 
-/// Hypotheses of a search in which A is turned by half of the angle between two turns: where descriptors of the other
-/// turns fit least, these fit best.
+/// Hypotheses of a search in which A is turned by half of the angle between two turns, where descriptors at the regular
+/// turns match worst.
 fn between_turns(
     a: &Intensity,
     b: &[Level],

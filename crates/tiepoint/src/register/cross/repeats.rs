@@ -5,8 +5,8 @@
 //! half of the picture (autocorrelation), over a sample of the pixels with the most structure: first at every other
 //! displacement along each axis, then around the best of each row.
 //!
-//! Under perspective what repeats itself changes its size, and no displacement fits: so one half of a picture is searched for
-//! in its other half, too ([`between_halves`]).
+//! Perspective changes the size of what repeats itself, so that no displacement fits. Therefore one half of a picture is also
+//! searched for in its other half ([`between_halves`]).
 
 use super::search;
 use crate::Result;

@@ -318,8 +318,8 @@ fn agree<S: Simd>(
     count
 }
 
-/// Those of `ends` on which a sample can agree: a similarity at most [`APART`] from the combination's that takes a
-/// match which voted together to within `near`.
+/// The matches that a sample's similarity can have as inliers: one that is at most [`APART`] from the combination's and maps
+/// one of the matches that voted together to within `near` pixels.
 fn in_reach(voted: &Voted, mut ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     let shift = |[a, b]: &Ends| minus(*b, times(voted.turn, *a));
     let n = voted.together.len() as f64;

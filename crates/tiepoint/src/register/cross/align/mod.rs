@@ -43,7 +43,7 @@ type Sums = [f64; SUMS];
 const WHOLE: f32 = 0.999;
 /// Weights of the blocks of a window along an axis.
 const WINDOW: [f64; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
-/// Added to the length of a pixel's bins before they are divided by it, so that weak structure stays weak.
+/// Bins are divided by their norm plus this, so that weak structure, which is mostly noise, stays weak.
 const WEAK: f32 = 0.3;
 /// The share of a window, by weight, that must count.
 const COUNTED: f64 = 0.4;
@@ -361,29 +361,29 @@ fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
-/// As [`fitted`], for the kind of map from `led` up to `kind` that the Bayesian information criterion chooses; `led`
-/// becomes that kind. Each kind has two parameters more than the one before, and each parameter must lower the sum of
+/// As [`fitted`], for the kind of map from `current` up to `kind` that the Bayesian information criterion chooses;
+/// `current` becomes that kind. Each kind has two parameters more than the one before, and each parameter must lower the sum of
 /// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window. A
 /// homography may be evident where an affine map fits no better than a similarity, as of a picture seen from one side.
-fn evident(led: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
+fn evident(current: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
         ModelKind::Affine => &[ModelKind::Affine],
         _ => &[],
     };
     let independent = (windows.len() as f64 / overlap).max(2.0);
-    let passed = match led {
+    let passed = match current {
         ModelKind::Homography => 2,
         ModelKind::Affine => 1,
         _ => 0,
     };
-    let (mut now, mut parameters) = (fitted(*led, windows)?, 0.0);
+    let (mut now, mut parameters) = (fitted(*current, windows)?, 0.0);
     for &next in more.iter().skip(passed) {
         parameters += 2.0;
         let Some(then) = fitted(next, windows) else { continue };
         let costs = [&now, &then].map(|of| cost(&of.b_from_a, windows, then.variance));
         if (costs[0] - costs[1]) / overlap > parameters * crate::numeric::ln(independent) {
-            (*led, now, parameters) = (next, then, 0.0);
+            (*current, now, parameters) = (next, then, 0.0);
         }
     }
     Some(now)

@@ -82,8 +82,8 @@ impl Agreement {
 /// What the displacements tell of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
-    /// Over the displacements with enough pixels: 2 for each at which structure agrees less than in place, 1 for each
-    /// at which it agrees equally.
+    /// Over the displacements with enough pixels: 2 for each with a lower correlation than without displacement, 1 for
+    /// each with an equal one.
     less: u32,
     others: u32,
     /// How much structure both pictures show there: the product of the variances of their channels, times the square of
