@@ -14,10 +14,11 @@ pub fn read(magic: &str, data: &[u8]) {
         assert!(again.is_ok_and(|p| p == pair || pair.range.is_some()), "what is written is read: {pair:?}");
     }
     if let Ok(rig) = StereoCalibration::parse(&text, "fuzz") {
-        let size = rig.size.unwrap_or(Size::new(64, 48));
+        let sizes = rig.sizes.map(|size| size.unwrap_or(Size::new(64, 48)));
+        let [size, _] = sizes;
         for frame in [OutputFrame::Input, OutputFrame::Fit, OutputFrame::Valid, OutputFrame::All] {
             for principal in [Principal::Shared, Principal::Own] {
-                let found = Rectification::new(&rig, [size; 2], &RectifyOptions::default().with_frame(frame).with_principal(principal));
+                let found = Rectification::new(&rig, sizes, &RectifyOptions::default().with_frame(frame).with_principal(principal));
                 let Ok(found) = found else { continue };
                 let area = found.left.size.area() as f64;
                 assert!(area <= 8.0 * size.area() as f64 + 1e4, "{area} pixels of {size}");
@@ -25,6 +26,6 @@ pub fn read(magic: &str, data: &[u8]) {
                 let _ = found.right.place([1.0, 1.0]).and_then(|p| found.right.source(p));
             }
         }
-        let _ = Rectification::stored(&rig, [size; 2]);
+        let _ = Rectification::stored(&rig, sizes);
     }
 }

@@ -26,13 +26,9 @@ fn main() {
     fs::remove_dir_all(&scratch).unwrap();
     seed("georeference", "world", b"0.5\n0\n0\n-0.5\n300000.25\n5000000\n", 0);
     calibrations();
-    // Files of a work folder: one feature, one verified pair, two pairs.
-    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    let feature = [&7_u64.to_le_bytes()[..], &[1], &words(&[640, 480, 1]), &[0; 151]].concat();
-    let pair = [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat();
-    seed("collection_features", "one", &feature, 0);
-    seed("collection_tile", "one", &pair, 0);
-    seed("collection_pairs", "two", &[&[1][..], &words(&[1, 2, 3, 4])].concat(), 0);
+    for (i, (target, bytes)) in tiepoint::collection::fuzzing::seeds().iter().enumerate() {
+        seed(target, &i.to_string(), bytes, 0);
+    }
     cloud(&std::env::temp_dir().join(format!("tiepoint-seeds-{}.ply", std::process::id())));
 }
 

@@ -27,6 +27,9 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
 
+#[cfg(test)]
+extern crate self as tiepoint;
+
 pub mod assess;
 #[cfg(test)]
 mod bisect;

@@ -1,17 +1,48 @@
 //! Gives fuzz targets, and the test below, access to private readers.
 
+#[cfg(test)]
+#[path = "../../../../fuzz/calibration.rs"]
+mod calibration;
+
+use super::scan::FileVersion;
 use super::{features, pairs, tile};
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::image::Size;
 use exif::Reader;
 use std::io::Cursor;
 
-/// Reads the head and the body of a file of features.
-pub fn features(payload: &[u8]) {
-    let (head, body) = payload.split_at(payload.len().min(82));
-    let Some(file) = features::decode_head(head) else { return };
-    let Ok(known) = file.outcome else { return };
-    if let Some(found) = features::decode_body(&known, body) {
+/// Bytes of the head of a file of features: with descriptors of 128 bytes, and with others.
+const HEADS: [usize; 2] = [86, 91];
+
+/// Files of a work folder, each with the target that reads it: features of both forms, a verified pair, two pairs.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let file = |descriptors, dimension| {
+        let photograph = FileVersion { bytes: 7, modified: 8, changed: 9, content: Some(10) };
+        let origin = features::Origin { photograph, beside: None, imported: false };
+        let keypoints = vec![Keypoint { x: 1.5, y: 2.0, scale: 3.0, ..Keypoint::default() }];
+        let features = Features { keypoints, descriptors, dimension, image: Size::new(640, 480) };
+        let (head, body) = features::encode(&origin, &Ok(features));
+        [head, body].concat()
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    vec![
+        ("collection_features", file(Descriptors::U8(vec![5; 128]), 128)),
+        ("collection_features", file(Descriptors::F32(vec![0.5; 64]), 64)),
+        ("collection_tile", [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat()),
+        ("collection_pairs", [&[1][..], &words(&[1, 2, 3, 4])].concat()),
+    ]
+}
+
+/// Reads the head and the body of a file of features; whether they are in order.
+pub fn features(payload: &[u8]) -> bool {
+    let read = |length: usize| {
+        let (head, body) = payload.split_at_checked(length)?;
+        let known = features::decode_head(head)?.outcome.ok()?;
+        let found = features::decode_body(&known, body)?;
         assert!(found.len() * known.form.dimension <= body.len(), "more features than bytes");
-    }
+        Some(found)
+    };
+    HEADS.map(read).iter().any(Option::is_some)
 }
 
 /// Reads hloc's features and matches.
@@ -92,6 +123,13 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
+    const RIG: &str = "%YAML:1.0\nM1: {rows: 3, cols: 3, dt: d, data: [600, 0, 32, 0, 600, 24, 0, 0, 1]}\n\
+        D1: {rows: 1, cols: 4, dt: d, data: [-0.2, 0.1, 0, 0]}\n\
+        M2: {rows: 3, cols: 3, dt: d, data: [600, 0, 31, 0, 601, 25, 0, 0, 1]}\n\
+        D2: {rows: 1, cols: 4, dt: d, data: [-0.2, 0.1, 0, 0]}\n\
+        R: {rows: 3, cols: 3, dt: d, data: [1, 0, 0, 0, 1, 0, 0, 0, 1]}\n\
+        T: {rows: 3, cols: 1, dt: d, data: [-1, 0.1, 0]}\n";
+
     /// A TIFF with these entries in its first directory: tag, type, count, value.
     fn tiff(entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {
         let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
@@ -107,11 +145,7 @@ mod tests {
         bytes
     }
 
-    fn seeds() -> Vec<Vec<u8>> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        let features = [&7_u64.to_le_bytes()[..], &[1], &words(&[640, 480, 1]), &[0; 151]].concat();
-        let pair = [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat();
-        let list = [&[1][..], &words(&[1, 2, 3, 4])].concat();
+    fn all_seeds() -> Vec<Vec<u8>> {
         let tags = [
             (271, 2, 4, 0x0061_6263),
             (33550, 12, 3, 70),
@@ -119,11 +153,8 @@ mod tests {
             (37386, 5, 1, 70),
             (34665, 4, 1, 8),
         ];
-        vec![
-            features,
-            pair,
-            list,
-            words(&[1, 2, 9]),
+        let others = [
+            [1_u32, 2, 9].iter().flat_map(|word| word.to_le_bytes()).collect(),
             tiff(&tags, &[1; 40]),
             b"\xff\xd8\xff\xe1\0\x10Exif\0\0".to_vec(),
             b"0.5\n0\n0\n-0.5\n300000.25\n5000000\n".to_vec(),
@@ -132,13 +163,18 @@ mod tests {
             b"ax,ay,bx,by,distance,ratio,inlier,a,b\n1,2,3,4,0.5,NaN,1,7,8\n".to_vec(),
             b"<V><GCP Pixel=\"3.5\" Line=\"2.5\" X=\"500010.5\" Y=\"4600000.25\"/></V>".to_vec(),
             b"{\"images\":[\"a.tif\",\"b.tif\"],\"matches\":[]}".to_vec(),
-        ]
+            RIG.into(),
+            b"cam0=[600 0 32; 0 600 24; 0 0 1]\ncam1=[600 0 33; 0 600 24; 0 0 1]\nbaseline=2\nwidth=64\nheight=48\n".to_vec(),
+        ];
+        seeds().into_iter().map(|(_, seed)| seed).chain(others).collect()
     }
 
     /// A short run of the fuzz targets.
     #[test]
     fn mutated_files_of_every_reader_end_in_an_answer() {
-        let (mut random, seeds) = (Random::new(26), seeds());
+        let (mut random, seeds) = (Random::new(26), all_seeds());
+        assert!(features(&seeds[0]) && features(&seeds[1]), "what is written is read");
+        crate::geometry::calibration::StereoCalibration::parse(RIG, "a rig").unwrap();
         let mut below = |n: usize| (random.unit() * n as f64) as usize;
         for round in 0..60_000 {
             let mut bytes = seeds[round % seeds.len()].clone();
@@ -156,9 +192,11 @@ mod tests {
                     _ => bytes.extend((0..below(9)).map(|i| (i * 31) as u8)),
                 }
             }
-            for reader in [features, tile, pairs, camera_data, georeference, matches] {
+            let _ = features(&bytes);
+            for reader in [tile, pairs, camera_data, georeference, matches] {
                 reader(&bytes);
             }
+            calibration::read("", &bytes);
         }
     }
 }

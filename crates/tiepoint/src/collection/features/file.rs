@@ -74,7 +74,7 @@ impl std::fmt::Display for Form {
 const KEYPOINT: usize = 23;
 
 /// Encodes the head and the body of a file of features.
-pub(super) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>, Vec<u8>) {
     let mut head = Vec::new();
     let mut version = |v: &FileVersion| {
         [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)]
