@@ -59,18 +59,10 @@ impl GpuStereoResult {
 
     /// Copies of the maps of a plan for one pair, made in the device's queue.
     fn copied(plan: &Plan) -> Result<Self> {
-        fn copy<T: tiepoint_gpu::Element>(
-            commands: &mut Commands,
-            from: &GpuStack<T>,
-        ) -> Result<GpuImage<T>> {
-            let to = GpuImage::new(from.gpu(), from.size())?;
-            commands.copy((from.buffer(), 0), (to.buffer(), 0), from.step())?;
-            Ok(to)
-        }
         let commands = &RefCell::new(Commands::new());
         let maps = plan.maps.try_map(
-            |map| copy(&mut commands.borrow_mut(), map),
-            |map| copy(&mut commands.borrow_mut(), map),
+            |map| map.copy_of(0, &mut commands.borrow_mut()),
+            |map| map.copy_of(0, &mut commands.borrow_mut()),
         )?;
         plan.gpu.run(&commands.borrow())?;
         Ok(maps)

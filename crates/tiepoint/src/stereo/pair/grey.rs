@@ -2,7 +2,7 @@
 
 use super::mirrored;
 use crate::device::Cpu;
-use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, are_finite, grey, grey_row};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, grey, grey_row};
 use crate::{Result, by_pixel};
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
@@ -58,26 +58,6 @@ fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Result<Image<u16>> {
         }
     })?;
     Ok(out)
-}
-
-/// Which pixels hold something (not 0) and which do not (0): those that are not finite and those that `mask` excludes.
-/// `None`: all do.
-pub(super) fn validity(view: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Option<Image<u8>> {
-    let finite = match view {
-        AnyView::F32(v) => Some(v).filter(|v| (0..v.size().height).any(|y| !are_finite(v.row(y)))),
-        AnyView::U8(_) | AnyView::U16(_) => None,
-    };
-    if mask.is_none() && finite.is_none() {
-        return None;
-    }
-    let mut out = mask.map_or_else(|| Image::filled(view.size(), 1, 255), |mask| mask.to_image());
-    if let Some(view) = finite {
-        for y in 0..view.size().height {
-            let pixels = out.row_mut(y).iter_mut().zip(view.row(y).chunks(view.channels()));
-            pixels.filter(|(_, p)| !are_finite(p)).for_each(|(o, _)| *o = 0);
-        }
-    }
-    Some(out)
 }
 
 /// The least and the greatest of these two and of an image's values where the mask is not 0. Sixteen of each are kept side

@@ -29,7 +29,7 @@ impl Pair {
         let _stage = cpu.stage("grey");
         let [left, right] = pictures.views;
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
-        let masks = [View::Left, View::Right].map(|view| pictures.validity(view));
+        let masks = pictures.validity()?;
         let scale = Bytes::of(grey.each_ref().into_iter().zip(masks.each_ref().map(Option::as_ref)));
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
         Ok(Self { grey, bytes, scale, compared: None, masks })

@@ -1,8 +1,8 @@
 //! The caller's pictures of a pair, for costs that compare more than grey.
 
-use super::grey::{Bytes, Grey, validity};
+use super::grey::{Bytes, Grey};
 use crate::device::Cpu;
-use crate::image::{AnyView, Image, ImageView, Pixel, Size};
+use crate::image::{AnyView, Image, ImageView, Mask, Pixel, Size};
 use crate::stereo::{Masks, View};
 use crate::{Error, Result, by_pixel};
 use std::sync::OnceLock;
@@ -39,9 +39,10 @@ impl<'a> Pictures<'a> {
         *self.are_colour.get_or_init(|| self.views.map(is_colour))
     }
 
-    /// Which pixels of a picture hold something.
-    pub(super) fn validity(&self, view: View) -> Option<Image<u8>> {
-        validity(self.views[view.index()], self.masks[view.index()])
+    /// Which pixels of each picture hold something (not 0): the finite ones that its mask does not exclude. `None`: all do.
+    pub(super) fn validity(&self) -> Result<[Option<Image<u8>>; 2]> {
+        let [left, right] = [0, 1].map(|i| Mask::from(self.masks[i]).and(Mask::of_finite(self.views[i])));
+        Ok([left?.into_image(), right?.into_image()])
     }
 
     /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the
@@ -55,8 +56,8 @@ impl<'a> Pictures<'a> {
         let greys = views.map(|view| {
             Grey::from_image(by_pixel!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()))
         });
-        let masks = views.map(|view| self.validity(view));
-        let scale = Bytes::of(greys.each_ref().into_iter().zip(masks.each_ref().map(Option::as_ref)));
+        let masks = self.validity()?;
+        let scale = Bytes::of(greys.iter().zip(views.map(|view| masks[view.index()].as_ref())));
         let mut images = greys.map(|grey| scale.convert(grey, cpu));
         for image in &mut images {
             *image = Image::from_vec(std::mem::take(image).into_vec(), self.size(), channels.len())?;
