@@ -5,7 +5,7 @@ use tiepoint::geometry::rectify::{OutputFrame, Principal, Rectification, Rectify
 use tiepoint::image::Size;
 
 /// Reads `magic` followed by `data` as either kind of calibration, and rectifies with the result.
-pub fn read(magic: &str, data: &[u8]) {
+pub(super) fn read(magic: &str, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let text = format!("{magic}{text}");
     if let Ok(pair) = RectifiedCalibration::parse(&text, "fuzz") {
@@ -18,7 +18,11 @@ pub fn read(magic: &str, data: &[u8]) {
         let [size, _] = sizes;
         for frame in [OutputFrame::Input, OutputFrame::Fit, OutputFrame::Valid, OutputFrame::All] {
             for principal in [Principal::Shared, Principal::Own] {
-                let found = Rectification::new(&rig, sizes, &RectifyOptions::default().with_frame(frame).with_principal(principal));
+                let found = Rectification::new(
+                    &rig,
+                    sizes,
+                    &RectifyOptions::default().with_frame(frame).with_principal(principal),
+                );
                 let Ok(found) = found else { continue };
                 let area = found.left.size.area() as f64;
                 assert!(area <= 8.0 * size.area() as f64 + 1e4, "{area} pixels of {size}");

@@ -44,10 +44,13 @@ fn calibrations() {
         ("P2", 3, 4, "600 0 33 -600 0 600 24 0 0 0 1 0"),
         ("Q", 4, 4, "1 0 0 -32 0 1 0 -24 0 0 0 600 0 0 1 0"),
     ];
-    let (mut yaml, mut xml) = (String::from("image_width: 64\nimage_height: 48\n"), String::from("opencv_storage>"));
+    let (mut yaml, mut xml) =
+        (String::from("image_width: 64\nimage_height: 48\n"), String::from("opencv_storage>"));
     for (name, rows, columns, data) in parts {
         let list = data.replace(' ', ", ");
-        yaml += &format!("{name}: !!opencv-matrix\n   rows: {rows}\n   cols: {columns}\n   dt: d\n   data: [ {list} ]\n");
+        yaml += &format!(
+            "{name}: !!opencv-matrix\n   rows: {rows}\n   cols: {columns}\n   dt: d\n   data: [ {list} ]\n"
+        );
         xml += &format!(
             "<{name} type_id=\"opencv-matrix\"><rows>{rows}</rows><cols>{columns}</cols><dt>d</dt>\
              <data>{data}</data></{name}>\n"
@@ -58,7 +61,12 @@ fn calibrations() {
         format!("\"{name}\": {{\"rows\": {rows}, \"cols\": {cols}, \"dt\": \"d\", \"data\": [{list}]}}")
     };
     let json = parts.iter().map(matrix).collect::<Vec<_>>().join(", ");
-    seed("calibration_json", "all", format!("\"image_width\": 64, \"image_height\": 48, {json}}}").as_bytes(), 0);
+    seed(
+        "calibration_json",
+        "all",
+        format!("\"image_width\": 64, \"image_height\": 48, {json}}}").as_bytes(),
+        0,
+    );
     xml += "<image_width>64</image_width><image_height>48</image_height></opencv_storage>";
     seed("calibration_yaml", "all", yaml.as_bytes(), 0);
     seed("calibration_xml", "all", xml.as_bytes(), 0);
@@ -72,7 +80,8 @@ fn matches(scratch: &Path) {
     let row = MatchRow { pair, a_xy: [1.5, 2.25], b_xy: [30.0, 4.0], scales: [1.6, 2.5], inlier: true };
     for format in MatchFormat::ALL.iter().map(|choice| choice.value) {
         let path = scratch.join(format.name());
-        write_matches(&path, Some(format), ["a.tif", "b.tif"], &[row, MatchRow { b_xy: [3.0, 1e3], ..row }]).unwrap();
+        write_matches(&path, Some(format), ["a.tif", "b.tif"], &[row, MatchRow { b_xy: [3.0, 1e3], ..row }])
+            .unwrap();
         let path = if path.is_dir() { path.join("Pastisa.tif/b.tif.txt") } else { path };
         seed("matches", format.name(), &fs::read(path).unwrap(), 0);
     }

@@ -1,7 +1,7 @@
 //! Features as arrays, on the host and on a device.
 
-use crate::device_array::{DeviceArray, Numbers};
 use crate::device::{Detached, Device, device_of, forked};
+use crate::device_array::{DeviceArray, Numbers};
 use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image};
 use crate::image::{rows, table, values, vector};

@@ -49,11 +49,11 @@ mod _core {
     use pyo3::types::PyDict;
 
     #[pymodule_export]
-    use crate::device_array::DeviceArray;
-    #[pymodule_export]
     use crate::collection::{Collection, Results};
     #[pymodule_export]
     use crate::device::{Device, devices, finish_background, pause_opening, resume_opening, watch};
+    #[pymodule_export]
+    use crate::device_array::DeviceArray;
     #[pymodule_export]
     use crate::evaluate::{
         angle_error, corner_error, disparity_score, matching_accuracy, non_occluded, repeatability,

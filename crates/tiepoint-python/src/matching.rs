@@ -1,7 +1,7 @@
 //! Matching: nearest neighbours, matches, tie points.
 
-use crate::device_array::Numbers;
 use crate::device::{Device, device_of, run_on, run_sized_on};
+use crate::device_array::Numbers;
 use crate::errors::{raised, wrong_image};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};

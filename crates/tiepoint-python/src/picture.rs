@@ -1,7 +1,7 @@
 //! Images where the caller has them: in the host's memory, or on a GPU, on which their results stay.
 
-use crate::device_array::DeviceArray;
 use crate::device::{Detached, device_of, run_sized_on};
+use crate::device_array::DeviceArray;
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
 use crate::image::{Input, Shape, any_output, image_shape, mask, mask_view};

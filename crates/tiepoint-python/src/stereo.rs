@@ -1,7 +1,7 @@
 //! Dense stereo: disparities, depth, points.
 
-use crate::device_array::{DeviceArray, Numbers};
 use crate::device::{Detached, Device, abandonable, device_of, run_on};
+use crate::device_array::{DeviceArray, Numbers};
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;

@@ -28,7 +28,10 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("collection_features", file(Descriptors::U8(vec![5; 128]), 128)),
         ("collection_features", file(Descriptors::F32(vec![0.5; 64]), 64)),
-        ("collection_tile", [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat()),
+        (
+            "collection_tile",
+            [&words(&[5, 1, 0, 1, 1, 1])[..], &[2, 1], &[0; 72], &words(&[3, 4]), &[1]].concat(),
+        ),
         ("collection_pairs", [&[1][..], &words(&[1, 2, 3, 4])].concat()),
     ]
 }
@@ -90,7 +93,7 @@ pub fn camera_data(photograph: &[u8]) {
     let read = Reader::new().continue_on_error(true).read_from_container(&mut Cursor::new(photograph));
     let Ok(found) = read.or_else(|e| e.distill_partial_result(|_| {})) else { return };
     let metadata = crate::image::metadata_of(&found);
-    for size in [crate::image::Size::new(1, 1), crate::image::Size::new(4000, 3000)] {
+    for size in [Size::new(1, 1), Size::new(4000, 3000)] {
         assert!(metadata.focal_px(size).is_none_or(|px| px > 0.0 && px.is_finite()), "{metadata:?}");
     }
 }

@@ -48,7 +48,6 @@ pub use exif::{Focal, Metadata, Position};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
-pub(crate) use mask::are_finite;
 pub use pixel::Pixel;
 pub use pixels::{Made, MadeMask, Pixels};
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};

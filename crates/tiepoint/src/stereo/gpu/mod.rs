@@ -27,7 +27,7 @@ use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
 use crate::device::gpu::{Commands, Gpu};
 use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuStack};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{AnyCow, AnyView, Image, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
 use plan::{Plan, PlanShape, PlanViews};

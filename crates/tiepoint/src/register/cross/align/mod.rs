@@ -365,7 +365,12 @@ fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
 /// `current` becomes that kind. Each kind has two parameters more than the one before, and each parameter must lower the sum of
 /// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window. A
 /// homography may be evident where an affine map fits no better than a similarity, as of a picture seen from one side.
-fn evident(current: &mut ModelKind, kind: ModelKind, windows: &[Measured], overlap: f64) -> Option<WeightedFit> {
+fn evident(
+    current: &mut ModelKind,
+    kind: ModelKind,
+    windows: &[Measured],
+    overlap: f64,
+) -> Option<WeightedFit> {
     let more: &[ModelKind] = match kind {
         ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
         ModelKind::Affine => &[ModelKind::Affine],
