@@ -129,6 +129,11 @@ def test_many_may_share_their_memory_and_are_not_lost_when_their_source_fails(sc
             found.append(features)
     reference, moving = sift.detect(scene.reference), sift.detect(scene.moving)
     assert found == [reference, moving, reference]
+    found = []
+    with pytest.raises(tp.ImageError):
+        for features in sift.detect_many([scene.reference, scene.moving, scene.moving[:0]]):
+            found.append(features)
+    assert found == [reference, moving], "those before an image that is none"
 
 
 @pytest.mark.parametrize(
@@ -251,11 +256,15 @@ def test_repr_says_what_it_is(features):
 
 def test_where_an_image_is_masked_nothing_is_described(scene):
     sift = tp.Sift(device="cpu")
-    masked = np.ma.masked_array(scene.reference, np.indices(scene.reference.shape)[1] >= 160)
+    hidden = np.indices(scene.reference.shape)[1] >= 160
     found = sift.detect(scene.reference)
-    again, rows = sift.describe(masked, found)
+    again, rows = sift.describe(np.ma.masked_array(scene.reference, hidden), found)
     inside = found.xy[:, 0].round() < 160
-    assert 0 < inside.sum() < len(found) and np.array_equal(rows, np.flatnonzero(inside)) and again == found[inside]
+    assert 0 < inside.sum() < len(found) and np.array_equal(rows, np.flatnonzero(inside))
+    far = found.xy[rows, 0] + 12 * found.scale[rows] < 160
+    assert 0 < far.sum() < len(rows) and again[far] == found[rows[far]], "where nothing hidden is near"
+    other = np.ma.masked_array(np.where(hidden, 255 - scene.reference, scene.reference), hidden)
+    assert sift.describe(other, found)[0] == again, "hidden values have no influence"
 
 
 def test_results_of_unlike_parts_are_unequal_and_leave_the_callers_arrays_writable():

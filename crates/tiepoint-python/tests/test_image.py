@@ -118,7 +118,12 @@ def test_masks_of_every_type(scene):
     for mask in [half * np.uint8(7), half * 0.5, half.astype(np.int64), half[..., None] * np.uint16(9), half.tolist()]:
         assert SIFT.detect(image, mask) == wanted
     masked = np.ma.masked_array(image, ~half)
-    assert SIFT.detect(masked) == wanted == SIFT.detect(masked, half)
+    wanted = SIFT.detect(np.dstack([image, half * np.uint8(255)]))
+    assert 0 < len(wanted) < len(SIFT.detect(image))
+    for same in (masked, np.ma.masked_array(np.where(half, image, 255 - image), ~half)):
+        assert SIFT.detect(same) == wanted == SIFT.detect(same, half), "hidden values have no influence"
+    floats = image / np.float32(255)
+    assert SIFT.detect(np.ma.masked_array(floats, ~half)) == SIFT.detect(np.where(half, floats, np.nan))
     assert list(SIFT.detect_many([masked, image])) == [wanted, SIFT.detect(image)]
     assert SIFT.detect(np.ma.masked_array(image)) == SIFT.detect(image), "a masked array without masked pixels"
     colours = np.ma.masked_array(np.stack([image] * 3, -1), np.stack([~half] * 3, -1))
@@ -137,8 +142,9 @@ def test_masked_arrays_in_other_calls(scene, pair):
     assert np.array_equal(stereo.compute(*masked).disparity, wanted.disparity, equal_nan=True)
     count = np.ones(scene.moving.shape, bool)
     count[:60] = False
-    by_mask = tp.register(scene.reference, scene.moving, mask_moving=count)
-    assert tp.register(scene.reference, np.ma.masked_array(scene.moving, ~count)).model == by_mask.model
+    transparent = tp.register(scene.reference, np.dstack([scene.moving, count * np.uint8(255)]))
+    by_mask = tp.register(scene.reference, np.ma.masked_array(scene.moving, ~count))
+    assert by_mask.model == transparent.model and np.array_equal(by_mask.warped, transparent.warped[..., 0])
     # Beside a mask that is given, whose NaN means no data as it does for other arrays.
     given = np.where(half, 1.0, np.nan)
     given[60:90, 130:] = 0

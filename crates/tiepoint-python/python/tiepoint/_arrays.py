@@ -160,6 +160,30 @@ def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
     return given.data, counts
 
 
+def without_data(given: Any, what: str) -> tuple[Any, bool]:
+    """A masked array as an image that features are searched in: its masked pixels are NaN in floats and transparent in
+    integers. Also whether it got an alpha channel for that. Other images are returned as they are."""
+    import sys
+
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(given, numpy.ma.MaskedArray):
+        return given, False
+    holes, found = numpy.ma.getmaskarray(given), image(given.data, what)
+    if holes.ndim == 3:
+        holes = holes.any(axis=-1)
+    if not holes.any():
+        return found, False
+    if found.dtype.kind == "f":
+        found = found.copy()
+        found[holes] = numpy.nan
+        return found, False
+    pixels = found if found.ndim == 3 else found[..., None]
+    alpha = numpy.where(holes, 0, numpy.iinfo(found.dtype).max).astype(found.dtype)[..., None]
+    if pixels.shape[-1] in (2, 4):
+        return numpy.concatenate([pixels[..., :-1], numpy.minimum(pixels[..., -1:], alpha)], -1), False
+    return numpy.concatenate([pixels, alpha], -1), True
+
+
 def lies_on_host(given: Any) -> bool:
     """Whether NumPy can read an object's memory, by what the object says about its device."""
     if isinstance(given, DeviceArray):

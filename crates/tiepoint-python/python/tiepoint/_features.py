@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Options
-from ._arrays import batch, image, lies_on_host, unmasked
+from ._arrays import batch, image, lies_on_host, unmasked, without_data
 from ._core import Features
 from ._options import SiftOptions, SurfOptions
 from ._progress import counting
-from .errors import MismatchError, OptionError
+from .errors import Error, MismatchError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +64,8 @@ class _Detector(Options):
             and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). An
             array on the CUDA device that computes is not copied; the pixels of its rows must be contiguous.
         mask : array_like, (H, W), optional
-            Features are kept where it is not 0, and where the image itself is not masked.
+            Features are kept where it is not 0. Where the image itself is masked, transparent or not finite, it holds no data:
+            no feature lies within 5 pixels, and what its values are there has no influence.
 
         Returns
         -------
@@ -72,7 +73,7 @@ class _Detector(Options):
             One row for each feature, the same for any number of threads and any device. The features of an image on a
             GPU stay there: each of their arrays is a `DeviceArray`.
         """
-        return self._finder.detect(*unmasked(image, mask))
+        return self._finder.detect(without_data(image, "the image")[0], mask)
 
     def detect_many(self, images: Iterable[_Image], *, progress: _Progress = None) -> Iterator[Features]:
         """Find the features of images, in their order; the images are taken as they are needed.
@@ -97,10 +98,12 @@ class _Detector(Options):
         most = 1 if getattr(self.device, "name", self.device) == "cpu" else _TOGETHER
         with counting(type(self).__name__.upper(), total, progress) as count:
             for some in _groups(several, most):
-                if some[0][1] is not None:
-                    yield self._finder.detect(*some[0])
-                else:
-                    yield from self._finder.detect_together([image for image, _ in some])
+                try:
+                    found = iter(self._finder.detect_together(some))
+                except Error:
+                    # The features of the images before the one that fails come first.
+                    found = map(self._finder.detect, some)
+                yield from found
                 count(len(some))
 
     def __call__(self, image: _Image, mask: _Image | None = None) -> Features:
@@ -108,21 +111,20 @@ class _Detector(Options):
         return self.detect(image, mask)
 
 
-def _groups(images: Iterable[Any], most: int) -> Iterator[list[tuple[Any, Any]]]:
-    """Images with their masks, up to `most` together; one with a mask, or on a card, is alone. If the source fails, those
-    that it gave before come first."""
-    some: list[tuple[Any, Any]] = []
+def _groups(images: Iterable[Any], most: int) -> Iterator[list[Any]]:
+    """Images, up to `most` together; one on a card is alone. If the source fails, those that it gave before come first."""
+    some: list[Any] = []
     try:
         for each in images:
-            given, mask = unmasked(each, None)
-            is_alone = mask is not None or not lies_on_host(given)
+            is_alone = not lies_on_host(each)
             if is_alone and some:
                 yield some
                 some = []
+            given, _ = without_data(each, "an image")
             if not is_alone and most > 1:
                 # The source may write the next image into the same memory.
                 given = image(given, "an image").copy()
-            some.append((given, mask))
+            some.append(given)
             if is_alone or len(some) == most:
                 yield some
                 some = []
@@ -171,8 +173,8 @@ class Sift(_Detector, SiftOptions):
         rows : ndarray
             (M,) int64: which of `given` they are.
         """
-        image, shown = unmasked(image, None)
-        found, rows = self._finder.describe(image, given)
+        _, shown = unmasked(image, None)
+        found, rows = self._finder.describe(without_data(image, "the image")[0], given)
         if shown is not None:
             # The pixels of the places, as `detect` finds them.
             column, row = found.xy.round().astype(int).T

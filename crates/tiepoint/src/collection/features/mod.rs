@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The version of what this stage computes. When it changes, all features are made again.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The state of a photograph, for the stages that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -64,8 +64,9 @@ pub struct Prepared<'a> {
 pub const HOLE_MARGIN: usize = 5;
 
 /// Makes an image ready for a detector: [grey](grey()), on the scale that detectors expect, with the [`Mask`] of the
-/// pixels that count. Holes (NaN, infinities) are filled with the mean of the finite pixels, so that the edges around
-/// them are weak. Pixels that `mask` excludes or that are transparent have no influence on the range.
+/// pixels that count. Pixels without data (transparent, NaN, infinite) are filled with the mean of the others, so that the
+/// edges around them are weak and no value that stands there has an influence. Pixels that `mask` excludes keep their
+/// values, as in OpenCV, but have no influence on the range.
 ///
 /// An image that is passed by value (an [`AnyImage`]) of 16 bits or floats is changed in its own memory, so that a
 /// large one is never held twice.
@@ -78,16 +79,36 @@ pub fn prepare<'a>(
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
-    let (image, mask) = (image.into(), mask.into());
+    let image = image.into();
+    let shown = Mask::of_data(image.view(), None);
+    prepare_shown(image, &shown, mask.into(), range, cpu)
+}
+
+/// As [`prepare`], of an image whose pixels hold data where `shown` says so.
+pub(super) fn prepare_shown<'a>(
+    image: AnyCow<'a>,
+    shown: &Mask<'_>,
+    mask: Mask<'a>,
+    range: Range,
+    cpu: &Cpu,
+) -> Result<Prepared<'a>> {
     range.check()?;
     check_mask(mask.view(), image.view().size())?;
-    let shown = Mask::of_data(image.view(), None);
-    // The colours of transparent pixels are meaningless, and so are the edges between them.
-    let mask = mask.and(shown.without_margin(HOLE_MARGIN, cpu))?;
-    let image = match image {
+    let mut image = match image {
         AnyCow::Borrowed(view) => grey(view, cpu)?,
         AnyCow::Owned(image) => AnyCow::Owned(grey(&image, cpu)?.into_owned().unwrap_or(image)),
     };
+    let mut mask = mask;
+    if let Some(shown) = shown.view() {
+        let mut filled = image.into_image();
+        match &mut filled {
+            AnyImage::U8(image) => fill_hidden(image, shown, mean_shown),
+            AnyImage::U16(image) => fill_hidden(image, shown, mean_shown),
+            AnyImage::F32(image) => fill_hidden(image, shown, |_, _| f32::NAN),
+        }
+        image = AnyCow::Owned(filled);
+        mask = mask.and(far_from(shown, |m| m == 0, HOLE_MARGIN, cpu))?;
+    }
     let _stage = cpu.stage("range");
     let plan = Plan::of(image.view(), mask.view(), range, cpu);
     let (image, holes) = plan.apply(image, cpu);
@@ -220,6 +241,31 @@ pub(crate) fn mapped<T: Pixel, U: Pixel>(
     out
 }
 
+/// Sets the pixels of a grey image that are not shown to a value made from the image.
+fn fill_hidden<T: Pixel>(
+    image: &mut Image<T>,
+    shown: ImageView<'_, u8>,
+    value: impl Fn(&Image<T>, ImageView<'_, u8>) -> T,
+) {
+    let value = value(image, shown);
+    for y in 0..shown.size().height {
+        let pixels = image.row_mut(y).iter_mut().zip(shown.row(y));
+        pixels.filter(|(_, shown)| **shown == 0).for_each(|(v, _)| *v = value);
+    }
+}
+
+/// The mean of the pixels that are shown, rounded; 0 where there are none.
+fn mean_shown<T: Pixel + Into<u64>>(image: &Image<T>, shown: ImageView<'_, u8>) -> T {
+    let (mut sum, mut count) = (0_u64, 0_u64);
+    for y in 0..shown.size().height {
+        for (v, _) in image.row(y).iter().zip(shown.row(y)).filter(|(_, shown)| **shown != 0) {
+            sum += (*v).into();
+            count += 1;
+        }
+    }
+    T::from_f32((sum as f64 / count.max(1) as f64) as f32)
+}
+
 /// The mean of the finite pixels, row by row; 0 where there are none.
 fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
     let (mut sum, mut count) = (0.0_f64, 0_usize);
@@ -330,13 +376,24 @@ mod tests {
             let image = if ours { AnyCow::Owned(transparent.clone()) } else { (&transparent).into() };
             let found = prepare(image, given.view(), Range::Auto, &cpu).unwrap();
             assert_eq!(
-                found.mask.into_image(),
+                found.mask.view().map(|mask| mask.to_image()),
                 Some(both.clone()),
                 "neither masked nor near what is transparent"
             );
             let expected = prepare(&colour, both.view(), Range::Auto, &cpu).unwrap();
-            assert_eq!(found.image.into_image(), expected.image.into_image(), "the range of what counts");
+            let [AnyImage::U16(found), AnyImage::U16(expected)] =
+                [found, expected].map(|made| made.image.into_image())
+            else {
+                panic!("16 bits stay")
+            };
+            for y in 0..size.height {
+                assert_eq!(found.row(y)[10..], expected.row(y)[10..], "the range of what counts");
+                assert!(found.row(y)[..10].iter().all(|v| *v == found.row(0)[0]), "filled with the mean");
+            }
         }
+        let hidden = AnyImage::from(Image::from_vec(vec![9_u8, 255, 10, 255, 200, 0, 12, 255], Size::new(4, 1), 2).unwrap());
+        let found = prepare(&hidden, Mask::All, Range::Auto, &cpu).unwrap().image.into_image();
+        assert_eq!(found, Image::from_vec(vec![9_u8, 10, 10, 12], Size::new(4, 1), 1).unwrap().into());
         let opaque = with_alpha(&colour, &Image::filled(size, 1, 255)).unwrap();
         assert!(prepare(&opaque, Mask::All, Range::Auto, &cpu).unwrap().mask.view().is_none(), "opaque");
         let five = Image::<u8>::filled(size, 5, 1);
