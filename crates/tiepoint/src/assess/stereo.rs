@@ -37,6 +37,8 @@ const FIT: [f64; 2] = [0.8, 0.7];
 const BEHIND: [f64; 2] = [0.75, f64::INFINITY];
 /// The share of the disparities where the picture shows no texture.
 const BARE: [f64; 2] = [0.25, 0.75];
+/// Whether both pictures are the same: 1.
+const SAME: [f64; 2] = [0.0, 0.5];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
 /// without hidden pixels.
 const BAD: [f64; 2] = [0.3, 0.6];
@@ -70,6 +72,8 @@ pub struct StereoEvidence {
     pub fit: Option<f64>,
     /// The share of the disparities where the left picture shows no texture; none if it is not known.
     pub bare: Option<f64>,
+    /// Whether left and right are the same picture.
+    pub same: bool,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
     pub bad: Option<f64>,
     /// The mean error, in pixels.
@@ -125,7 +129,8 @@ impl StereoEvidence {
     pub fn with_patches(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
         let Patches { rows, fit, bare } = Patches::compare(pair, map, cpu)?;
         let is_doubtful = self.lacks_many() || self.ends_early() || fit.is_some_and(|fit| fit < FIT[0]);
-        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, bare, ..self })
+        let same = pair[0].image == pair[1].image;
+        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, bare, same, ..self })
     }
 
     /// Whether so many pixels with data have no disparity that the map is doubtful.
@@ -239,6 +244,16 @@ impl StereoEvidence {
                 "Are left and right exchanged? Or does a crop shift them? `--min-disparity` is below 0 then";
             reasons.push(Reason::share_above("order", share, BEHIND, text, next));
         }
+        if self.same {
+            let text = "left and right are the same picture".into();
+            reasons.push(Reason::share_above(
+                "same",
+                1.0,
+                SAME,
+                text,
+                "Which pictures did the two cameras take?",
+            ));
+        }
         if let Some(bare) = self.bare {
             let text =
                 format!("{} of the disparities lie where the left picture shows no texture", percent(bare));
@@ -331,6 +346,13 @@ mod tests {
         let evidence = StereoEvidence::of(found.view(), None, 0, 32);
         for (bare, expected) in [(0.2, Verdict::Good), (0.5, Verdict::Doubtful), (0.9, Verdict::Poor)] {
             assert_eq!(StereoEvidence { bare: Some(bare), ..evidence.clone() }.assess().verdict, expected);
+        }
+        let sides = [1, 1, 2].map(|v| Side { image: Image::filled(size, 1, v as u8).into(), mask: None });
+        for (pair, expected) in [([0, 1], Verdict::Poor), ([0, 2], Verdict::Good)] {
+            let pair = pair.map(|i| sides[i].clone());
+            let told =
+                evidence.clone().with_patches(&pair, found.view(), &Cpu::sequential()).unwrap().assess();
+            assert_eq!(told.verdict, expected, "{told}");
         }
         let scored = evidence.clone().with_truth(found.view(), truth.view(), None).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");

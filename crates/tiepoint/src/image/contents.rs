@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask,
-    no_data, orientation, range::prepare_shown, with_alpha,
+    AnyCow, AnyImage, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask, no_data,
+    orientation, range::prepare_shown, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 

@@ -246,6 +246,18 @@ fn pixels_without_data_are_hidden() {
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
         assert_eq!(found, zeros, "{no_data:?}");
     }
+    let seen = |value: u16| {
+        let marked = Image::from_fn(size, |x, y| if ramp.row(y)[x] == 7 { value } else { ramp.row(y)[x] });
+        let known = Known { no_data: Some(value.into()), ..Known::default() };
+        write_known(&file.0, &marked, &known).unwrap();
+        read_file(&file.0, &options)
+            .unwrap()
+            .prepared(Mask::All, Range::Auto, &cpu)
+            .unwrap()
+            .image
+            .into_image()
+    };
+    assert_eq!(seen(7), seen(60_000), "detectors do not see the values of pixels without data");
     let (file, beside) = (Scratch::new("png"), Scratch::new("png.msk"));
     let beside = (file.0.with_extension("png.msk"), beside).0;
     write_known(&file.0, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();

@@ -50,6 +50,7 @@ pub use grey::{grey, grey_on_device};
 pub use mask::Mask;
 pub use pixel::Pixel;
 pub use pixels::{Made, MadeMask, Pixels};
+pub(crate) use range::mapped;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;

@@ -18,7 +18,7 @@
 
 use super::halving::Side;
 use crate::device::Cpu;
-use crate::image::{ImageView, Pixel, grey};
+use crate::image::{AnyCow, AnyView, ImageView, Pixel, grey, mapped};
 use crate::{Error, Result, by_pixel};
 use std::array::from_fn;
 
@@ -75,7 +75,8 @@ impl Patches {
                 side.image.size()
             )));
         }
-        let (left, right) = (grey(pair[0].image.view(), cpu)?, grey(pair[1].image.view(), cpu)?);
+        let [left, right] = pair.each_ref().map(|side| grey(side.image.view(), cpu));
+        let [left, right] = of_usual_size([left?, right?], cpu);
         let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => Greys { left, right }.on_grid(disparity, cpu)));
         let mut rows: Vec<f32> = told.iter().filter_map(|(rows, ..)| *rows).collect();
         let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit, _)| *fit).collect();
@@ -96,6 +97,28 @@ impl Patches {
             bare,
         })
     }
+}
+
+/// Greatest values between these leave room for products of four.
+const USUAL: [f32; 2] = [1e-4, 1e6];
+
+/// Pictures, divided by their greatest value if products of their values would be beyond the range of f32.
+fn of_usual_size<'a>(pair: [AnyCow<'a>; 2], cpu: &Cpu) -> [AnyCow<'a>; 2] {
+    let greatest = |picture: &AnyCow<'_>| match picture.view() {
+        AnyView::F32(view) => {
+            let values = (0..view.size().height).flat_map(|y| view.row(y)).map(|v| v.abs());
+            values.filter(|v| v.is_finite()).fold(0.0, f32::max)
+        }
+        AnyView::U8(_) | AnyView::U16(_) => 0.0,
+    };
+    let most = pair.iter().map(greatest).fold(0.0, f32::max);
+    if most == 0.0 || (USUAL[0]..=USUAL[1]).contains(&most) {
+        return pair;
+    }
+    pair.map(|picture| match picture.view() {
+        AnyView::F32(view) => AnyCow::Owned(mapped(view, |v| v / most, cpu).into()),
+        AnyView::U8(_) | AnyView::U16(_) => picture,
+    })
 }
 
 /// The contrast of the patch of a pixel, and the share of the places beside that are less like it.
@@ -250,7 +273,14 @@ mod tests {
             assert_eq!(beside(down, 2), None, "{down} rows down");
         }
         let floats = Image::from_fn(size, |x, y| f32::from(pair.left.row(y)[x]));
-        assert!(found(floats.clone().into(), moved(0.0).into(), 2).is_some(), "floats");
+        for scale in [1.0, 1e-30, 1e-20, 1e12, 1e30] {
+            let sides = [&floats, &moved(0.0)].map(|image| {
+                let scaled = Image::from_fn(size, |x, y| scale * image.row(y)[x]);
+                Side { image: scaled.into(), mask: None }
+            });
+            let Patches { rows, fit, bare } = Patches::compare(&sides, map, &Cpu::sequential()).unwrap();
+            assert!(rows.is_some() && fit.unwrap() > 0.9 && bare.unwrap() < 0.05, "floats times {scale}");
+        }
         let sides = [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
         let fit =
             |map: &Image<f32>| Patches::compare(&sides, map.view(), &Cpu::sequential()).unwrap().fit.unwrap();

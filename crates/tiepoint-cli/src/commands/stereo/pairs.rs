@@ -26,6 +26,14 @@ pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair
     if let [lonely] = rest {
         return Err(Failure::usage(format!("{} has no right image: name LEFT RIGHT", lonely.display())));
     }
+    if let Some([left, right]) = named.first().filter(|_| is_all_left_first(images)) {
+        return Err(Failure::usage(format!(
+            "{} {} would be a pair, but the names say that all left pictures come before all right ones: name LEFT RIGHT \
+             LEFT RIGHT, or numbered files as left_%04d.png right_%04d.png, or a --list",
+            left.display(),
+            right.display()
+        )));
+    }
     let mut given: Vec<PairFiles> = named.iter().map(|[left, right]| PairFiles::new(left, right)).collect();
     if let Some(list) = list {
         for line in input::listed_lines(list)? {
@@ -52,6 +60,30 @@ pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair
         return Err(Failure::usage("the list names no pair"));
     }
     Ok(all)
+}
+
+/// Whether the images seem to be those of all left cameras, then those of all right ones, as from `left_*.png right_*.png`:
+/// then what differs between the names is the same for every image and the one half of the list further on, and for
+/// neighbours it is not, or it is a word for left and right.
+fn is_all_left_first(images: &[PathBuf]) -> bool {
+    let names: Vec<_> = images.iter().map(|path| path.to_string_lossy()).collect();
+    let half = names.len() / 2;
+    let all_equal = |differences: &[[&str; 2]]| differences.windows(2).all(|two| two[0] == two[1]);
+    let halves: Vec<_> = (0..half).map(|i| difference(&names[i], &names[i + half])).collect();
+    let neighbours: Vec<_> = (0..half).map(|i| difference(&names[2 * i], &names[2 * i + 1])).collect();
+    let words = halves.first().map(|difference| difference.map(str::to_lowercase));
+    let are_sides = words
+        .is_some_and(|[a, b]| ["l", "lef", "left"].contains(&&*a) && ["r", "righ", "right"].contains(&&*b));
+    half > 1 && all_equal(&halves) && (!all_equal(&neighbours) || are_sides)
+}
+
+/// The parts of two names between their common start and their common end.
+fn difference<'n>(a: &'n str, b: &'n str) -> [&'n str; 2] {
+    let start: usize = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let [a, b] = [&a[start..], &b[start..]];
+    let ends = a.chars().rev().zip(b.chars().rev());
+    let end: usize = ends.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    [&a[..a.len() - end], &b[..b.len() - end]]
 }
 
 fn listed(line: &str) -> Option<PairFiles> {
@@ -109,14 +141,15 @@ struct Numbered {
 impl Numbered {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
-        let (before, rest) = name.split_once('%')?;
-        let (digits, after) = rest.split_once('d')?;
-        let count = match digits {
-            "" => 1,
-            _ => digits.strip_prefix('0')?.parse().ok().filter(|n| (1..=18).contains(n))?,
-        };
-        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Some(Self { folder, before: before.into(), after: after.into(), digits: count })
+        name.match_indices('%').find_map(|(at, _)| {
+            let (digits, after) = name[at + 1..].split_once('d')?;
+            let digits = match digits {
+                "" => 1,
+                _ => digits.strip_prefix('0')?.parse().ok().filter(|n| (1..=18).contains(n))?,
+            };
+            let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+            Some(Self { folder, before: name[..at].into(), after: after.into(), digits })
+        })
     }
 
     /// The number in `name`, if the name belongs to this sequence.
@@ -147,9 +180,16 @@ pub(super) fn paths(
     pairs: &[PairFiles],
     extension: &str,
 ) -> Outcome<Vec<Option<PathBuf>>> {
-    if let Some(numbered) = given.and_then(|given| Numbered::of(Path::new(given)))
-        && pairs.iter().all(|pair| pair.number.is_some())
-    {
+    if let Some(numbered) = given.and_then(|given| Numbered::of(Path::new(given))) {
+        let shown = numbered.shown();
+        if Numbered::of(Path::new(&numbered.after)).is_some() {
+            return Err(Failure::usage(format!("{shown}: expected one number (%d) in a name")));
+        }
+        if pairs.iter().any(|pair| pair.number.is_none()) {
+            return Err(Failure::usage(format!(
+                "{shown}: %d is the number of a pair, and LEFT and RIGHT are not numbered; {{}} is the name of LEFT"
+            )));
+        }
         let path = |pair: &PairFiles| {
             let numbered = numbered.path(pair.number?).display().to_string();
             Some(PathBuf::from(output::fill(&numbered, &pair.left)))
@@ -190,6 +230,7 @@ mod tests {
         for name in ["left.png", "100%.png", "a%xd.png", "%4d.png", "%099d.png"] {
             assert_eq!(Numbered::of(Path::new(name)), None, "{name}");
         }
+        assert_eq!(Numbered::of(Path::new("100%_%02d.png")).unwrap().path(7), Path::new("100%_07.png"));
     }
 
     #[test]
@@ -203,6 +244,14 @@ mod tests {
         assert!(pairs(&images, None).is_err(), "an image without a partner");
         assert_eq!(pairs(&images[..2], None).unwrap().len(), 1, "a pair");
         assert!(pairs(&["a%d", "b"].map(PathBuf::from), None).is_err(), "a number in one name");
+        for names in ["v/left_1 v/left_2 v/right_1 v/right_2", "l/1 l/2 r/1 r/2", "a1 a2 a3 a4 b1 b2 b3 b4"] {
+            let images: Vec<_> = names.split(' ').map(PathBuf::from).collect();
+            assert!(pairs(&images, None).is_err(), "{names}: all left images first");
+        }
+        for names in ["a/0 a/1 b/0 b/1", "l1 r1 l2 r2", "a0 a1 b0 b1 c0 c1", "left right"] {
+            let images: Vec<_> = names.split(' ').map(PathBuf::from).collect();
+            assert_eq!(pairs(&images, None).unwrap().len(), images.len() / 2, "{names}");
+        }
     }
 
     #[test]
@@ -213,6 +262,8 @@ mod tests {
         let some = |path: &str| Some(PathBuf::from(path));
         assert_eq!(paths(Some("o/{}.tif"), &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(some));
         assert!(paths(Some("o.tif"), &two, "pfm").is_err(), "one file for two");
+        assert!(paths(Some("o/%02d.tif"), &two, "pfm").is_err(), "no numbers");
+        assert!(paths(Some("o/%d_%02d.tif"), &two, "pfm").is_err(), "two numbers");
         let numbered = [&two[0], &two[1]].map(|pair| PairFiles { number: Some(7), ..pair.clone() });
         let both = ["o/a1_07.tif", "o/a2_07.tif"].map(some);
         assert_eq!(paths(Some("o/{}_%02d.tif"), &numbered, "pfm").unwrap(), both, "name and number");

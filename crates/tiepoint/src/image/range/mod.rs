@@ -391,7 +391,9 @@ mod tests {
                 assert!(found.row(y)[..10].iter().all(|v| *v == found.row(0)[0]), "filled with the mean");
             }
         }
-        let hidden = AnyImage::from(Image::from_vec(vec![9_u8, 255, 10, 255, 200, 0, 12, 255], Size::new(4, 1), 2).unwrap());
+        let hidden = AnyImage::from(
+            Image::from_vec(vec![9_u8, 255, 10, 255, 200, 0, 12, 255], Size::new(4, 1), 2).unwrap(),
+        );
         let found = prepare(&hidden, Mask::All, Range::Auto, &cpu).unwrap().image.into_image();
         assert_eq!(found, Image::from_vec(vec![9_u8, 10, 10, 12], Size::new(4, 1), 1).unwrap().into());
         let opaque = with_alpha(&colour, &Image::filled(size, 1, 255)).unwrap();
