@@ -9,10 +9,9 @@
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::Mutex;
-use std::thread;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::surf::SurfOptions;
@@ -63,27 +62,11 @@ fn main() -> Outcome<()> {
 
 /// Compiles on all cores. The programs come in the order in which they were asked for.
 fn compile_all(wanted: &[(String, String, String)]) -> Outcome<Vec<(String, String, Vec<u8>)>> {
-    let done: Mutex<BTreeMap<usize, Vec<u8>>> = Mutex::default();
-    let next = Mutex::new(0..wanted.len());
-    let work = || -> Outcome<()> {
-        loop {
-            let Some(i) = next.lock().map_err(|e| e.to_string())?.next() else { return Ok(()) };
-            let (name, source, architecture) = &wanted[i];
-            let binary = tiepoint_gpu::compile_text_for_cuda(name, source, architecture)?;
-            done.lock().map_err(|e| e.to_string())?.insert(i, binary);
-        }
-    };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let ended = thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")).collect::<Vec<_>>()
+    let compiled = wanted.par_iter().map(|(name, source, architecture)| {
+        let binary = tiepoint_gpu::compile_text_for_cuda(name, source, architecture)?;
+        Ok((source.clone(), architecture.clone(), binary))
     });
-    for of_thread in ended {
-        of_thread??;
-    }
-    let done = done.into_inner().map_err(|e| e.to_string())?;
-    let packed = done.into_iter().map(|(i, binary)| (wanted[i].1.clone(), wanted[i].2.clone(), binary));
-    Ok(packed.collect())
+    Ok(compiled.collect::<tiepoint_gpu::Result<_>>()?)
 }
 
 /// The sources, with their names, that calls ask a card of this capability for.

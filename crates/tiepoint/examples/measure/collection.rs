@@ -3,6 +3,7 @@
 //! a tile. Prints speed and memory.
 
 use crate::timing::{Arguments, Outcome, all_threads};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairChoice, PairOptions, Shard};
@@ -58,16 +59,9 @@ fn pictures(folder: &Path, count: usize) -> Result<PathBuf> {
 }
 
 /// Puts the features of all photographs into the work folder, on all threads.
-fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
-    let of_thread = |first: usize| -> Result<()> {
-        (first..collection.photographs().len())
-            .step_by(threads)
-            .try_for_each(|i| collection.import_features(i, &features(i, count)).map(drop))
-    };
-    std::thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|first| scope.spawn(move || of_thread(first))).collect();
-        all.into_iter().try_for_each(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
-    })
+fn fill(collection: &Collection, count: usize) -> Result<()> {
+    let photographs = (0..collection.photographs().len()).into_par_iter();
+    photographs.try_for_each(|i| collection.import_features(i, &features(i, count)).map(drop))
 }
 
 /// The peak memory of this process, where the system reports it.
@@ -103,7 +97,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let (collection, _) = Collection::scan(folder.join("work"), &[images], &options, &processor.cpu)?;
     timed("scan", start);
     let start = Instant::now();
-    fill(&collection, count, threads)?;
+    fill(&collection, count)?;
     timed("features made and written", start);
     let start = Instant::now();
     let chosen = collection.choose_pairs(shard, &processor.cpu)?;

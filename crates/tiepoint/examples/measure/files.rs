@@ -3,8 +3,8 @@
 //! each.
 
 use crate::timing::{Arguments, Outcome};
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 use std::time::Instant;
 use tiepoint::image::{self, Compression, ReadOptions};
 use tiepoint::stereo::files::{self, DisparityReading};
@@ -15,25 +15,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
     };
     let (pairs, threads): (usize, usize) = (pairs.parse()?, threads.parse()?);
     let map = files::read(map, &DisparityReading::default())?;
-    let next = AtomicUsize::new(0);
     let name = |pattern: &str, i: usize| pattern.replace('%', &format!("{i:02}"));
-    let work = || -> tiepoint::Result<()> {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= pairs {
-                return Ok(());
-            }
-            // Both images of a pair are in memory at the same time, as in the command.
-            let pair = [left, right].map(|side| image::read(name(side, i), &ReadOptions::default()));
-            pair.into_iter().collect::<Result<Vec<_>, _>>()?;
-            files::write(name(output, i), map.view(), Compression::None)?;
-        }
+    let work = |i: usize| -> tiepoint::Result<()> {
+        // Both images of a pair are in memory at the same time, as in the command.
+        let pair = [left, right].map(|side| image::read(name(side, i), &ReadOptions::default()));
+        pair.into_iter().collect::<Result<Vec<_>, _>>()?;
+        files::write(name(output, i), map.view(), Compression::None)
     };
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let start = Instant::now();
-    std::thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        all.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|e| resume_unwind(e)))
-    })?;
+    pool.install(|| (0..pairs).into_par_iter().with_max_len(1).try_for_each(work))?;
     let seconds = start.elapsed().as_secs_f64();
     println!("{pairs} pairs in {seconds:.3} s: {:.1} pairs/s by {threads} threads", pairs as f64 / seconds);
     Ok(())

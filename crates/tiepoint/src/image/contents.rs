@@ -128,7 +128,7 @@ impl FileImage {
         match seen.view() {
             super::AnyView::F32(_) => {
                 let mut image = seen.into_image();
-                no_data::to_nan(&mut image, shown);
+                no_data::to_nan(&mut image, shown.view());
                 Ok(AnyCow::Owned(image))
             }
             view => Ok(AnyCow::Owned(with_alpha(view, shown)?)),
@@ -281,7 +281,7 @@ impl FileImage {
         let mut valid = Image::try_filled(size, 1, 0)?;
         let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
             let mut band = AnyImage::from(view.to_image());
-            no_data::to_nan(&mut band, shown);
+            no_data::to_nan(&mut band, shown.view());
             let (AnyImage::F32(image), covered) = place(&band, f32::NAN)? else {
                 unreachable!("floats stay floats")
             };

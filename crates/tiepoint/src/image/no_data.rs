@@ -84,11 +84,13 @@ pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_
 }
 
 /// Sets all channels of a float image to NaN where the mask is 0; integers stay as they are.
-pub(super) fn to_nan(image: &mut AnyImage, shown: &Image<u8>) {
+pub(super) fn to_nan(image: &mut AnyImage, shown: ImageView<'_, u8>) {
     let AnyImage::F32(image) = image else { return };
     let n = image.channels();
-    let pixels = image.data_mut().chunks_exact_mut(n).zip(shown.data());
-    pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
+    for y in 0..shown.size().height {
+        let pixels = image.row_mut(y).chunks_exact_mut(n).zip(shown.row(y));
+        pixels.filter(|(_, shown)| **shown == 0).for_each(|(pixel, _)| pixel.fill(f32::NAN));
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,17 @@
 //! hole.
 
 pub(crate) mod gpu;
+mod holes;
 mod spread;
 
 pub use gpu::prepare_on_device;
 pub(crate) use spread::value as value_of_key;
 
-use super::{AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey};
+use super::{
+    AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey, no_data,
+};
 use crate::{Error, Result, by_pixel, device::Cpu};
+use holes::fill;
 use spread::Floats;
 
 /// Which values become black and white.
@@ -64,8 +68,8 @@ pub struct Prepared<'a> {
 pub const HOLE_MARGIN: usize = 5;
 
 /// Makes an image ready for a detector: [grey](grey()), on the scale that detectors expect, with the [`Mask`] of the
-/// pixels that count. Pixels without data (transparent, NaN, infinite) are filled with the mean of the others, so that the
-/// edges around them are weak and no value that stands there has an influence. Pixels that `mask` excludes keep their
+/// pixels that count. Pixels without data (transparent, NaN, infinite) are filled from those around them, so that the edges
+/// around them are weak and no value that stands there has an influence. Pixels that `mask` excludes keep their
 /// values, as in OpenCV, but have no influence on the range.
 ///
 /// An image that is passed by value (an [`AnyImage`]) of 16 bits or floats is changed in its own memory, so that a
@@ -102,9 +106,10 @@ pub(super) fn prepare_shown<'a>(
     if let Some(shown) = shown.view() {
         let mut filled = image.into_image();
         match &mut filled {
-            AnyImage::U8(image) => fill_hidden(image, shown, mean_shown),
-            AnyImage::U16(image) => fill_hidden(image, shown, mean_shown),
-            AnyImage::F32(image) => fill_hidden(image, shown, |_, _| f32::NAN),
+            AnyImage::U8(image) => fill(image, &|x, y, _| shown.row(y)[x] != 0, cpu),
+            AnyImage::U16(image) => fill(image, &|x, y, _| shown.row(y)[x] != 0, cpu),
+            // Filled with the other holes.
+            floats @ AnyImage::F32(_) => no_data::to_nan(floats, shown),
         }
         image = AnyCow::Owned(filled);
         mask = mask.and(far_from(shown, |m| m == 0, HOLE_MARGIN, cpu))?;
@@ -172,9 +177,9 @@ impl Plan {
             }
             ByPixel::F32(image) if self.has_holes => {
                 let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
-                let mean = mean_of_finite(image.view());
-                let filled = |v: f32| unit(if v.is_finite() { v } else { mean });
-                return (AnyCow::Owned(image.mapped(filled, cpu).into()), Some(mask));
+                let mut image = image.owned();
+                fill(&mut image, &|_, _, v| v.is_finite(), cpu);
+                return (AnyCow::Owned(Source::Owned(image).mapped(unit, cpu).into()), Some(mask));
             }
             ByPixel::F32(image) => image.mapped(unit, cpu).into(),
         };
@@ -215,6 +220,13 @@ impl<T: Pixel> Source<'_, T> {
         }
     }
 
+    fn owned(self) -> Image<T> {
+        match self {
+            Self::Borrowed(view) => view.to_image(),
+            Self::Owned(image) => image,
+        }
+    }
+
     /// `f` of every pixel.
     fn mapped(self, f: impl Fn(T) -> T + Sync + Send, cpu: &Cpu) -> Image<T> {
         match self {
@@ -239,42 +251,6 @@ pub(crate) fn mapped<T: Pixel, U: Pixel>(
         row.iter_mut().zip(image.row(y)).for_each(|(o, v)| *o = f(*v));
     });
     out
-}
-
-/// Sets the pixels of a grey image that are not shown to a value made from the image.
-fn fill_hidden<T: Pixel>(
-    image: &mut Image<T>,
-    shown: ImageView<'_, u8>,
-    value: impl Fn(&Image<T>, ImageView<'_, u8>) -> T,
-) {
-    let value = value(image, shown);
-    for y in 0..shown.size().height {
-        let pixels = image.row_mut(y).iter_mut().zip(shown.row(y));
-        pixels.filter(|(_, shown)| **shown == 0).for_each(|(v, _)| *v = value);
-    }
-}
-
-/// The mean of the pixels that are shown, rounded; 0 where there are none.
-fn mean_shown<T: Pixel + Into<u64>>(image: &Image<T>, shown: ImageView<'_, u8>) -> T {
-    let (mut sum, mut count) = (0_u64, 0_u64);
-    for y in 0..shown.size().height {
-        for (v, _) in image.row(y).iter().zip(shown.row(y)).filter(|(_, shown)| **shown != 0) {
-            sum += (*v).into();
-            count += 1;
-        }
-    }
-    T::from_f32((sum as f64 / count.max(1) as f64) as f32)
-}
-
-/// The mean of the finite pixels, row by row; 0 where there are none.
-fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
-    let (mut sum, mut count) = (0.0_f64, 0_usize);
-    let values = (0..image.size().height).flat_map(|y| image.row(y));
-    for v in values.filter(|v| v.is_finite()) {
-        sum += f64::from(*v);
-        count += 1;
-    }
-    if count == 0 { 0.0 } else { (sum / count as f64) as f32 }
 }
 
 /// A mask that is 0 at every pixel with a hole within `margin` rows and columns, and 255 elsewhere.
@@ -356,7 +332,7 @@ mod tests {
         values[3] = f32::NAN;
         values[2] = f32::INFINITY;
         let (filled, mask) = prepared(&floats(&values), Range::Auto);
-        assert_eq!(filled, [0.5; 20], "filled with the mean");
+        assert_eq!(filled, [0.5; 20], "filled");
         let mask = mask.unwrap();
         assert_eq!((&mask[..9], &mask[9..]), (&[0; 9][..], &[255; 11][..]), "five pixels around");
         let (empty, mask) = prepared(&floats(&[f32::NAN; 4]), Range::Auto);
@@ -388,14 +364,14 @@ mod tests {
             };
             for y in 0..size.height {
                 assert_eq!(found.row(y)[10..], expected.row(y)[10..], "the range of what counts");
-                assert!(found.row(y)[..10].iter().all(|v| *v == found.row(0)[0]), "filled with the mean");
             }
         }
         let hidden = AnyImage::from(
             Image::from_vec(vec![9_u8, 255, 10, 255, 200, 0, 12, 255], Size::new(4, 1), 2).unwrap(),
         );
         let found = prepare(&hidden, Mask::All, Range::Auto, &cpu).unwrap().image.into_image();
-        assert_eq!(found, Image::from_vec(vec![9_u8, 10, 10, 12], Size::new(4, 1), 1).unwrap().into());
+        let filled = Image::from_vec(vec![9_u8, 10, 11, 12], Size::new(4, 1), 1).unwrap();
+        assert_eq!(found, filled.into(), "from those beside");
         let opaque = with_alpha(&colour, &Image::filled(size, 1, 255)).unwrap();
         assert!(prepare(&opaque, Mask::All, Range::Auto, &cpu).unwrap().mask.view().is_none(), "opaque");
         let five = Image::<u8>::filled(size, 5, 1);
