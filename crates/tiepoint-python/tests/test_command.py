@@ -202,7 +202,7 @@ LIBRARY_ALONE = {
     "gauss_into response_into sobel_into convolve_into resample_into warp_into median_into": "write into an image that exists",
     "read_file read_shape read_grey read_grey_alpha decode_file decode_grey_alpha": "tp.read, and indices",
     "read_georeference place_not_read world_file new_world_file": "rasterio reads it",
-    "parse_matches read_matches_of parse_homography parse_ply": "tp.io reads files",
+    "parse_matches read_matches_of parse_homography parse_ply read_text read_within": "tp.io reads files",
     "alpha_mask with_alpha": "detectors leave out transparent pixels; an image with alpha is an array of four channels",
     "locate features_to_tie tie_pictures tie_given": "parts of tp.register and tp.tie_points",
     "self_calibrate": "part of tp.rectify",

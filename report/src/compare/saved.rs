@@ -5,8 +5,8 @@ use crate::page::{Kind, Render};
 use crate::picture::Embedded;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
+use tiepoint::files::read_within;
 use tiepoint::image::Size;
 use tiepoint::{Error, Result};
 
@@ -43,18 +43,10 @@ impl SavedPage {
     pub(super) fn read(path: &Path) -> Result<Self> {
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        let failed = |e| Error::io(path.display().to_string(), e);
-        let bytes = fs::metadata(path).map_err(failed)?.len();
-        let foreign = |what: &str| {
-            Error::Mismatch(format!(
-                "{}: {what}: expected a page that --report of this version has written",
-                path.display()
-            ))
-        };
-        if bytes > LARGEST {
-            return Err(foreign(&format!("{bytes} bytes")));
-        }
-        let text = fs::read(path).map_err(failed)?;
+        let expected = "a page that --report of this version has written";
+        let foreign =
+            |what: &str| Error::Mismatch(format!("{}: {what}: expected {expected}", path.display()));
+        let text = read_within(path, LARGEST, expected)?;
         let text = String::from_utf8(text).map_err(|_| foreign("not a text in UTF-8"))?;
         let between = |from: &str, to: &str| {
             let rest = &text[text.find(from)? + from.len()..];

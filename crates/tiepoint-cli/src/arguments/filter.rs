@@ -158,8 +158,14 @@ pub(crate) fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
         Failure::usage(format!("--kernel: {what} (expected rows such as \"0,1,0;1,4,1;0,1,0\")"))
     };
     let mut rows = Vec::new();
-    for row in text.split([';', '\n']).map(str::trim).filter(|r| !r.is_empty()) {
-        let words = row.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+    // A semicolon may end a line, too.
+    let lines = text.lines().map(|line| line.trim().trim_end_matches(';')).filter(|line| !line.is_empty());
+    for row in lines.flat_map(|line| line.split(';')) {
+        // An empty field has one word, which is no number.
+        let words = row.split(',').flat_map(|field| match field.trim() {
+            "" => vec![""],
+            field => field.split_whitespace().collect(),
+        });
         let values: Result<Vec<f32>, _> = words.map(|w| w.parse().map_err(|_| w.to_owned())).collect();
         rows.push(values.map_err(|w| wrong(format!("{w:?} is no number")))?);
     }

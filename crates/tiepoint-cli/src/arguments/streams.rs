@@ -43,10 +43,15 @@ pub(crate) fn written(path: PathBuf) -> PathBuf {
     if path == Path::new(STDIN) { STDOUT.into() } else { path }
 }
 
+/// Whether a path names stdin.
+pub(crate) fn is_stdin(path: impl AsRef<Path>) -> bool {
+    [Path::new("-"), Path::new(STDIN)].contains(&path.as_ref())
+}
+
 /// Whether a word names stdin or another pipe, which may bring nothing for long.
 pub(crate) fn is_pipe(word: &OsStr) -> bool {
     let name = word.to_str().map_or("", |word| word.split_once('=').map_or(word, |(_, value)| value));
-    name == "-" || name == STDIN || is_fifo(name)
+    is_stdin(name) || is_fifo(name)
 }
 
 #[cfg(unix)]

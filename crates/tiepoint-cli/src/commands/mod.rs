@@ -22,8 +22,10 @@ use crate::arguments::report::check_page;
 use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::output::be_verbose;
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    be_verbose(arguments.global.verbose);
     check(&arguments.command)?;
     let global = &arguments.global;
     tiepoint::files::wait_for_disk(!global.no_sync);

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use std::path::{Path, PathBuf};
+use tiepoint::files::read_text;
 
 /// The images named on the command line, in `@FILE` and in the list.
 pub(crate) fn expand(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<PathBuf>> {
@@ -27,14 +28,7 @@ fn listed(file: &Path) -> Outcome<Vec<PathBuf>> {
 
 /// The lines of `file`, or of stdin for `-`, that are not empty and do not begin with #.
 pub(crate) fn listed_lines(file: &Path) -> Outcome<Vec<String>> {
-    let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|e| Failure::work(format!("{}: {e}", file.display())))?;
-    // Some editors write a byte order mark at the start of a text.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = read_text(file, "names of images, a line each")?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }

@@ -1,9 +1,13 @@
 //! The files that a call reads and writes. No result may replace an input, and no two results may go to one file.
 
+use super::explain_early;
 use super::paths::check_folder;
+use crate::arguments::streams::is_stdin;
 use crate::failure::{Failure, Outcome};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tiepoint::image::{BESIDE, OutputFormat};
 
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -29,6 +33,9 @@ impl Files {
     /// would go to one file.
     pub(crate) fn check(&self) -> Outcome {
         self.written.iter().try_for_each(|path| check_folder(path))?;
+        if self.read.iter().filter(|path| is_stdin(path)).count() > 1 {
+            return Err(Failure::usage("-: only one input can be stdin; name a file for the others"));
+        }
         let mut results = HashMap::new();
         for path in &self.written {
             if let Some(place) = Place::of(path)
@@ -45,12 +52,14 @@ impl Files {
                 )));
             }
         }
-        // A picture's mask is written beside it, or removed.
-        for path in &self.written {
-            let mut mask = path.clone().into_os_string();
-            mask.push(".msk");
-            if let Some(place @ Place::Existing(_)) = Place::of(Path::new(&mask)) {
-                results.insert(place, path);
+        // What belongs to the picture that was there before is removed, and a mask may be written.
+        for path in self.written.iter().filter(|path| OutputFormat::of(path).is_ok()) {
+            for beside in BESIDE.map(|extension| path.with_added_extension(extension)) {
+                if let Some(place @ Place::Existing(_)) = Place::of(&beside) {
+                    let [beside, of] = [&beside, path].map(|path| path.display());
+                    explain_early(&format!("{beside}: goes, because it would be read with the new {of}"));
+                    results.insert(place, path);
+                }
             }
         }
         // If all outputs are new, which is usual, no input can be one of them.
@@ -83,7 +92,13 @@ impl Place {
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => None,
             Ok(found) => identity(path, &found).map(Self::Existing),
-            Err(_) => {
+            Err(e) => {
+                // A link may lead to a file that is new; one that leads to itself is another error.
+                if e.kind() == ErrorKind::NotFound
+                    && let Ok(target) = std::fs::read_link(path)
+                {
+                    return Self::of(&path.with_file_name("").join(target));
+                }
                 let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 Some(Self::New(folder.canonicalize().ok()?.join(path.file_name()?)))
             }
@@ -145,6 +160,18 @@ mod tests {
         let twice = [new.clone(), at("inner/../new.png")];
         for written in [[&new, &new], [&twice[0], &twice[1]], [&input, &hard]] {
             assert!(Files::default().writes(written).check().is_err(), "two results: {written:?}");
+        }
+        #[cfg(unix)]
+        {
+            let [first, second] = ["first.csv", "second.csv"].map(at);
+            std::os::unix::fs::symlink("first.csv", &second).unwrap();
+            assert!(Files::default().writes([&first, &second]).check().is_err(), "a link to what is new");
+            std::os::unix::fs::symlink("circle", at("circle")).unwrap();
+            let _ = Files::default().writes([at("circle")]).check();
+            for stdin in ["-", "/dev/stdin"] {
+                let twice = Files::default().reads([stdin, "/dev/stdin"]).check().unwrap_err().to_string();
+                assert!(twice.contains("only one input can be stdin"), "{twice}");
+            }
         }
         #[cfg(unix)]
         Files::default().reads(["/dev/null"]).writes(["/dev/null", "/dev/null"]).check().unwrap();

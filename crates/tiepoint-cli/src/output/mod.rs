@@ -66,6 +66,23 @@ pub(crate) fn check_stdout() -> Outcome {
     }
 }
 
+/// Set with --verbose.
+static VERBOSE: OnceLock<()> = OnceLock::new();
+
+/// With `wanted`, [`explain_early`] prints.
+pub(crate) fn be_verbose(wanted: bool) {
+    if wanted {
+        let _ = VERBOSE.set(());
+    }
+}
+
+/// Prints a line on stderr with --verbose, also before there is a [`Context`](crate::context::Context).
+pub(crate) fn explain_early(line: &str) {
+    if VERBOSE.get().is_some() {
+        print_error(line);
+    }
+}
+
 /// Prints a line on stderr. A failure to do so cannot be reported anywhere.
 pub(crate) fn print_error(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));

@@ -8,6 +8,9 @@ fn no_result_of_any_command_replaces_an_input() {
     folder.scene();
     folder.write("mask.png", Image::<u8>::filled(SIZE, 1, 255));
     std::fs::hard_link(folder.at("a.png"), folder.at("hard.png")).unwrap();
+    for beside in ["ovr", "aux.xml", "msk"] {
+        std::fs::hard_link(folder.at("b.png"), folder.at(&format!("x.png.{beside}"))).unwrap();
+    }
     folder.put("pair.txt", "nothing is read before the refusal");
     folder.put("list.csv", "a.png\n");
     folder.put("kernel.png", "1,2,1");
@@ -47,6 +50,11 @@ fn no_result_of_any_command_replaces_an_input() {
         "filter sobel a.png hard.png",
         "filter hessian a.png h.tif --blobs a.png",
         "filter convolve a.png kernel.png --kernel kernel.png",
+        "register a.png x.png.ovr --output x.png",
+        "register a.png b.png --mask x.png.aux.xml --output x.png",
+        "rectify a.png x.png.aux.xml --output-left x.png",
+        "stereo a.png x.png.msk --preview x.png",
+        "filter gauss x.png.ovr x.png",
     ] {
         folder.refuses(line, 2, &["would replace the input"]);
         assert!(contents() == before, "{line}: changes nothing");
@@ -58,6 +66,9 @@ fn no_result_of_any_command_replaces_an_input() {
     ] {
         folder.refuses(line, 2, &["two results"]);
         assert!(contents() == before, "{line}: writes nothing");
+    }
+    for line in ["match - -", "stereo - - --output x.tif", "detect - --mask - --output x.csv"] {
+        folder.refuses(line, 2, &["only one input can be stdin"]);
     }
     folder.put("old.png", "an older result");
     folder.works("filter gauss a.png old.png --sigma 2");

@@ -47,6 +47,37 @@ fn matches_come_from_stdin() {
     let mut command = folder.tiepoint("match a.png b.png --matches -");
     let [said, _] = succeeds(command.stdin(std::fs::File::open(folder.at("m.csv")).unwrap()));
     assert!(said.contains("places agree"), "{said}");
+    // From a pipe nothing can be read twice.
+    let (from, to) = std::io::pipe().unwrap();
+    let text = folder.read("m.csv");
+    let writing = std::thread::spawn(move || std::io::Write::write_all(&mut { to }, &text));
+    let mut command = folder.tiepoint("match a.png b.png --matches -");
+    let [said, _] = succeeds(command.stdin(from));
+    drop(writing.join());
+    assert!(said.contains("places agree"), "{said}");
+}
+
+/// What never ends is not read until the memory is full.
+#[cfg(unix)]
+#[test]
+fn of_a_device_without_end_only_so_much_is_read() {
+    let folder = Folder::new("endless");
+    parts(&folder);
+    for line in [
+        "evaluate homography /dev/zero /dev/zero --size 3x3",
+        "match a.png b.png --matches /dev/zero",
+        "detect --list /dev/zero -o x.csv",
+        "report --compare /dev/zero a.png -o x.html",
+    ] {
+        folder.refuses(line, 1, &["/dev/zero: is longer than 268435456 bytes: expected"]);
+    }
+    folder.refuses("detect /dev/zero -o x.csv", 1, &["/dev/zero: not an image of a known format"]);
+    folder.put("latin.txt", b"caf\xe9.png\n");
+    folder.refuses(
+        "detect --list latin.txt -o x.csv",
+        1,
+        &["latin.txt: is no text: expected names of images"],
+    );
 }
 
 #[test]
@@ -175,10 +206,21 @@ fn what_gdal_keeps_beside_a_replaced_picture_goes() {
     let folder = Folder::new("beside");
     parts(&folder);
     let beside = ["o.tif.ovr", "o.tif.aux.xml", "o.tif.msk"];
-    for output in ["register b.png a.png -o o.tif", "filter gauss a.png o.tif"] {
+    for output in [
+        "register b.png a.png -o o.tif",
+        "register b.png a.png --overlay o.tif",
+        "match a.png b.png --draw o.tif",
+        "detect a.png --draw o.tif",
+        "filter gauss a.png o.tif",
+        "stereo a.png b.png --disparities 16 -o o.tif",
+        "stereo a.png b.png --disparities 16 --confidence o.tif",
+        "stereo a.png b.png --disparities 16 --preview o.tif",
+        "stereo a.png b.png --disparities 16 --focal 300 --baseline 1 --depth o.tif",
+    ] {
         beside.iter().for_each(|name| folder.put(name, "of the picture before"));
-        folder.works(output);
+        let told = folder.notes(format!("{output} -v"));
         assert!(!beside.iter().any(|name| folder.has(name)), "{output}: {:?}", folder.files());
+        assert!(beside.iter().all(|name| told.contains(&format!("{name}: goes"))), "{output}: {told}");
     }
 }
 

@@ -22,7 +22,7 @@ fn filters_write_images() {
     assert_eq!(folder.image("f.png"), folder.image("a.png"), "the kernel that changes nothing");
     folder.works("filter convolve a.png f.tif --kernel -1,0,1;-2,0,2;-1,0,1 --float");
     assert_eq!(folder.floats("f.tif"), gx, "Sobel as a kernel");
-    for kernel in ["1,2;3", "a", "", "1,-1"] {
+    for kernel in ["1,2;3", "a", "", "1,-1", "1,,2", ",1,2", "1,2,", "1;;2"] {
         folder.fails(format!("filter convolve a.png f.png --normalise --kernel={kernel}"), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! Ground truth from files: homographies.
 
+use crate::files::read_text;
 use crate::geometry::Homography;
 use crate::{Error, Result};
 use std::path::Path;
@@ -13,10 +14,10 @@ use std::path::Path;
 /// that make an invertible matrix.
 pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
     let path = path.as_ref();
-    let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-    let text = std::str::from_utf8(&text).map_err(|e| Error::format(path, format!("not text: {e}")))?;
-    parse_homography(text, path)
+    parse_homography(&read_text(path, HOMOGRAPHY)?, path)
 }
+
+const HOMOGRAPHY: &str = "the nine numbers of a homography";
 
 /// The homography in `text`, the content of such a file; errors call it `name`.
 ///
@@ -27,6 +28,7 @@ pub fn parse_homography(text: &str, name: impl AsRef<Path>) -> Result<Homography
 }
 
 fn numbers(text: &str) -> std::result::Result<Homography, String> {
+    let text = text.trim_start_matches('\u{feff}');
     let inside = |open: &str, close: &str| Some(text.split_once(open)?.1.split_once(close)?.0);
     let xml = inside("<data>", "</data>");
     if xml.is_none() && text.contains("<opencv_storage>") {
@@ -39,14 +41,14 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     if stored.is_some() && matrices > 1 {
         return Err(format!("{matrices} matrices, expected a file with one"));
     }
-    let written = if stored.is_none() { of_json(text).or_else(|| printed(text)) } else { None };
+    let json = if stored.is_none() { of_json(text)? } else { None };
+    let written = json.or_else(|| printed(text).filter(|_| stored.is_none()));
     let data = stored.or(written.as_deref()).unwrap_or(text);
-    let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
     let number = |word: &str| {
         let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
         number.ok_or_else(|| format!("{word:?} is not a finite number"))
     };
-    let numbers = words.map(number).collect::<std::result::Result<Vec<f64>, String>>()?;
+    let numbers = words(data).map(number).collect::<std::result::Result<Vec<f64>, String>>()?;
     let [a, b, c, d, e, f, g, h, i] = numbers[..] else {
         return Err(format!("{} numbers, expected the 9 of a homography", numbers.len()));
     };
@@ -54,22 +56,28 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
         .map_err(|e| format!("the matrix cannot be inverted: {e}"))
 }
 
-/// The numbers of `"matrix"` in JSON, which has them in one list or row by row.
-fn of_json(text: &str) -> Option<String> {
-    let all: serde_json::Value = serde_json::from_str(text).ok()?;
-    let matrix = all.get("matrix")?.as_array()?;
+/// The words of a text, of NumPy's too, which has brackets around rows.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || ",;[]".contains(c)).filter(|w| !w.is_empty())
+}
+
+/// The numbers of `"matrix"` in JSON, which has them in one list or row by row. Matrices of epipolar geometry map no points.
+fn of_json(text: &str) -> std::result::Result<Option<String>, String> {
+    let Ok(all) = serde_json::from_str::<serde_json::Value>(text) else { return Ok(None) };
+    if let Some(model @ ("fundamental" | "essential")) = all["model"].as_str() {
+        return Err(format!("holds a {model} matrix: expected a homography; match with --model homography"));
+    }
+    let Some(matrix) = all["matrix"].as_array() else { return Ok(None) };
     let numbers = matrix.iter().flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
-    Some(numbers.map(ToString::to_string).collect::<Vec<_>>().join(" "))
+    Ok(Some(numbers.map(ToString::to_string).collect::<Vec<_>>().join(" ")))
 }
 
 /// The matrix in what `match` prints: three lines of three numbers, among lines of words.
 fn printed(text: &str) -> Option<String> {
-    let is_row = |line: &&str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        words.len() == 3 && words.iter().all(|word| word.parse::<f64>().is_ok())
-    };
-    let rows: Vec<&str> = text.lines().filter(is_row).collect();
-    (rows.len() == 3).then(|| rows.join(" "))
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    let rows: Vec<&str> = text.lines().filter(|line| words(line).all(is_number)).collect();
+    let lengths: Vec<usize> = rows.iter().map(|row| words(row).count()).filter(|n| *n > 0).collect();
+    (lengths == [3; 3]).then(|| rows.join(" "))
 }
 
 #[cfg(test)]
@@ -103,6 +111,14 @@ mod tests {
         let printed = format!("a 1.png - b.png: 5 of 7 matches agree, 3.1 ms\n{rows}device cpu\n");
         assert_eq!(parsed(&printed), Ok(H), "as `match` prints it");
         assert!(parsed(&format!("words\n{rows}{rows}")).is_err(), "two matrices");
+        assert_eq!(parsed(&format!("\u{feff}{rows}")), Ok(H), "with a byte order mark");
+        let numpy = format!(
+            "[[{}]\n [{}]\n [{}]]\n",
+            words[..3].join(" "),
+            words[3..6].join(" "),
+            words[6..].join(" ")
+        );
+        assert_eq!(parsed(&numpy), Ok(H), "as NumPy prints it");
         let xml = format!(
             "<opencv_storage><H12><rows>3</rows><dt>d</dt><data>\n{rows}</data></H12></opencv_storage>"
         );
@@ -121,6 +137,11 @@ mod tests {
     fn anything_else_is_an_error() {
         assert!(parsed("1 0 0 0 1 0 0 0").unwrap_err().contains("8 numbers"), "too few");
         assert!(parsed("1 0 0 0 1 0 0 0 1 0").unwrap_err().contains("10 numbers"), "too many");
+        assert!(parsed("1 0 5\n0 1 7\n0 0 1\n9\n").unwrap_err().contains("10 numbers"), "one behind rows");
+        for model in ["fundamental", "essential"] {
+            let json = format!("{{\"model\": \"{model}\", \"matrix\": [0, 0, 5, 0, 0, 7, 1, 2, 0]}}");
+            assert!(parsed(&json).unwrap_err().contains(&format!("holds a {model} matrix")), "{model}");
+        }
         assert!(parsed("1 0 0 0 x 0 0 0 1").unwrap_err().contains("\"x\""), "no number");
         assert!(parsed("1 0 0 0 inf 0 0 0 1").unwrap_err().contains("finite"), "infinite");
         assert!(parsed("1 2 3 2 4 6 0 0 1").unwrap_err().contains("inverted"), "singular");

@@ -13,7 +13,8 @@ pub use disk::{Opened, cancelled_by, sync_folder_of};
 pub use unfinished::{Unfinished, remove_unfinished, remove_unfinished_beside};
 
 use crate::{Error, Result};
-use std::io::{self, BufWriter};
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,10 +58,43 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// The text of a file. `expected` completes the error for a file that holds none.
-pub(crate) fn read_text(path: &Path, expected: &str) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-    text_of(&bytes, expected).map(Into::into).map_err(|reason| Error::format(path, reason))
+/// The most bytes of text that are read from a pipe or a device, which may never end.
+const MOST_PIPED: u64 = 1 << 28;
+
+/// The bytes of a file that may have at most `most`, of a pipe or a device at most 256 MiB; - is stdin. `expected` completes
+/// the error for a longer one.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is longer.
+pub fn read_within(path: impl AsRef<Path>, most: u64, expected: &str) -> Result<Vec<u8>> {
+    let (path, mut bytes) = (path.as_ref(), Vec::new());
+    let mut read = || -> io::Result<u64> {
+        let (source, is_file): (Box<dyn Read>, _) = match path == Path::new("-") {
+            true => (Box::new(io::stdin()), false),
+            false => {
+                let file = File::open(path)?;
+                let is_file = file.metadata()?.is_file();
+                (Box::new(file), is_file)
+            }
+        };
+        let most = if is_file { most } else { most.min(MOST_PIPED) };
+        source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(most)
+    };
+    let most = read().map_err(|e| Error::io(path, e))?;
+    match bytes.len() as u64 > most {
+        true => Err(Error::format(path, format!("is longer than {most} bytes: expected {expected}"))),
+        false => Ok(bytes),
+    }
+}
+
+/// The text of a file, read as by [`read_within`]. `expected` completes the error for a file that holds none.
+///
+/// # Errors
+/// As [`read_within`]; [`Error::Format`] for what is no text in UTF-8.
+pub fn read_text(path: impl AsRef<Path>, expected: &str) -> Result<String> {
+    let bytes = read_within(&path, u64::MAX, expected)?;
+    text_of(&bytes, expected).map(Into::into).map_err(|reason| Error::format(path.as_ref(), reason))
 }
 
 /// As [`read_text`], of the bytes of a file; the error is the reason alone.
@@ -109,6 +143,10 @@ impl Fault {
             Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
                 Error::format(path, format!("the file ends before {end}; it is truncated"))
             }
+            // A place at which no file can be read.
+            Self::Io(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                Error::format(path, "refers to data at a place that no file has; it is damaged")
+            }
             Self::Io(source) => Error::io(path, source),
             Self::Bad(reason) => Error::format(path, reason),
         }
@@ -137,7 +175,7 @@ impl From<&str> for Fault {
 pub(crate) mod tests {
     use super::*;
     use crate::device::Cancel;
-    use std::fs::{self, File};
+    use std::fs;
     use std::io::Write;
     use std::path::PathBuf;
     #[cfg(target_os = "linux")]

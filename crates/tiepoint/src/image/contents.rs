@@ -88,13 +88,24 @@ pub struct FileImage {
     pub orientation: u8,
     /// Whether `image` was turned upright.
     pub turned: bool,
+    /// The number that the file stores for white, where `image` has another: its whole numbers are these, stretched.
+    pub white: Option<u16>,
 }
 
 impl From<AnyImage> for FileImage {
     /// An image about which nothing else is known.
     fn from(image: AnyImage) -> Self {
         let layout = Layout::usual(image.channels());
-        Self { image, layout, shown: None, no_data: None, bands: None, orientation: 1, turned: false }
+        Self {
+            image,
+            layout,
+            shown: None,
+            no_data: None,
+            bands: None,
+            orientation: 1,
+            turned: false,
+            white: None,
+        }
     }
 }
 

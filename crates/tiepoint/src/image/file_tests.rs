@@ -329,6 +329,42 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
 }
 
 #[test]
+fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
+    let whole = tiff_of_bits(8, 1, b"5\0\0\0", [1, 5, 9, 5]);
+    let changed = |tag: u16, field: &[u8]| {
+        let mut file = whole.clone();
+        let at = (14..).step_by(12).find(|at| file[*at..at + 2] == tag.to_le_bytes()).unwrap();
+        file[at + 2..at + 2 + field.len()].copy_from_slice(field);
+        file
+    };
+    let read = |file: &[u8]| decode_file(file, "t", &ReadOptions::default());
+    let pixels = AnyImage::from(Image::from_vec(vec![1_u8, 5, 9, 5], Size::new(4, 1), 1).unwrap());
+    let no_length = changed(279, &[3, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(read(&no_length).unwrap().image, pixels, "a strip without a length");
+    assert_eq!(
+        read(&changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0])).unwrap().no_data,
+        Some(5.0),
+        "no zero"
+    );
+    assert_eq!(
+        read(&changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0])).unwrap().image,
+        pixels,
+        "Latin-1"
+    );
+    let signed = |bits: u16| {
+        let mut file = tiff_of_bits(bits, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
+        let at = file.len() - 4 - 12;
+        file[at..].copy_from_slice(&[0x53, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        decoded(&file).unwrap()
+    };
+    let AnyImage::F32(four) = signed(4) else { panic!("no floats") };
+    assert_eq!(four.data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    let file = Scratch::new("tif");
+    fs::write(&file.0, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
+    assert!(matches!(super::read(&file.0, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
+}
+
+#[test]
 fn only_the_grey_plane_is_inverted_where_white_is_0() {
     // Two pixels: a plane of grey, a plane of alpha.
     let mut file = [b"II*\0\x0c\0\0\0", &[10, 200, 255, 0, 10, 0][..]].concat();
@@ -465,6 +501,9 @@ fn masks_and_alpha_channels_are_read() {
     write(&file.0, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
     let mask = Mask::read(&file.0, size, &options, &cpu).unwrap().into_image();
     assert_eq!(mask, Some(Image::from_fn(size, |x, _| if x > 0 { 255 } else { 0 })), "of 16 bits");
+    let floats = Image::from_vec(vec![0.0, -1.0, f32::INFINITY, f32::NAN, 0.5], Size::new(5, 1), 1).unwrap();
+    let counts = Mask::of_size(&floats.into(), &file.0, Size::new(5, 1)).unwrap().into_image();
+    assert_eq!(counts.unwrap().data(), [0, 255, 255, 0, 255], "all but 0 and NaN");
     let refused = Mask::read(&file.0, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
     assert!(refused.contains("the mask is 7x5, its image 5x7"), "{refused}");
 }
@@ -623,6 +662,21 @@ fn truncated_files_are_errors() {
     {
         for end in [3, bytes.len() / 2, bytes.len() - 5] {
             assert!(decoded(&bytes[..end]).is_err(), "{name} cut to {end}");
+        }
+        // Cut off, but with an end marker; or higher than its data; or without an interval between restart markers.
+        if name == "grey.jpg" {
+            let closed = |part: &[u8]| [part, &[0xff, 0xd9]].concat();
+            let frame = bytes.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+            let mut higher = bytes.to_vec();
+            higher[frame + 5..frame + 7].copy_from_slice(&200_u16.to_be_bytes());
+            let part = written("jpg", &image_of(0, Size::new(90, 100), 1));
+            let at = |n: u8| part.windows(2).position(|pair| pair == [0xff, 0xd0 + n]).unwrap();
+            let spliced = [&part[..at(0)], &part[at(1)..]].concat();
+            assert!(decoded(&part).is_ok());
+            for damaged in [closed(&bytes[..bytes.len() - 20]), closed(&part[..at(1)]), higher, spliced] {
+                let said = decoded(&damaged).unwrap_err().to_string();
+                assert!(said.contains("data of the JPEG's picture are missing"), "{said}");
+            }
         }
         let markless = decoded(&bytes[..bytes.len() - 2]);
         let expected = decoded(bytes).ok().filter(|_| name == "grey.jpg");

@@ -47,7 +47,8 @@ impl<'a> Mask<'a> {
         Image::from_fn(size, |x, y| if is_finite(x, y) { 255 } else { 0 }).into()
     }
 
-    /// The mask in the file at `path`, of an image of this size. A colour mask is converted to grey.
+    /// The mask in the file at `path`, of an image of this size: pixels count where it is neither 0 nor NaN. A colour mask is
+    /// converted to grey.
     ///
     /// # Errors
     /// As [`read_grey`]; [`Error::Mismatch`] for a mask of another size.
@@ -80,7 +81,8 @@ impl<'a> Mask<'a> {
 
     pub(super) fn of_size(mask: &AnyImage, path: &Path, image: Size) -> Result<Mask<'static>> {
         fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
-            Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
+            let counts = |v: f32| v != 0.0 && !v.is_nan();
+            Image::from_fn(mask.size(), |x, y| if counts(mask.row(y)[x].to_f32()) { 255 } else { 0 })
         }
         match mask.size() == image {
             true => Ok(by_pixel!(mask.view(), view => counts(view)).into()),

@@ -67,7 +67,7 @@ pub use view::{AnyCow, ImageView, ImageViewMut};
 pub(crate) use world_file::parse as parse_world_file;
 pub use world_file::{new_world_file, world_file};
 pub(crate) use write::write_values;
-pub use write::{Compression, Known, OutputFormat, write, write_known};
+pub use write::{BESIDE, Compression, Known, OutputFormat, write, write_known};
 
 use crate::error::Shortage;
 use crate::options::named;

@@ -46,12 +46,15 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
         return Err(format!("damaged PNG: a palette of {palette} bytes").into());
     }
     let (color, depth) = reader.output_color_type();
-    match depth {
+    let (stored, bits) = (reader.info().color_type, reader.info().bit_depth as u8);
+    let white = (stored == ColorType::Grayscale && bits < 8).then(|| (1 << bits) - 1);
+    let read = match depth {
         BitDepth::Sixteen => {
             collect(reader, request, size, color.samples(), |b: [u8; 2]| u16::from_be_bytes(b))
         }
         _ => collect(reader, request, size, color.samples(), |b: [u8; 1]| b[0]),
-    }
+    };
+    Ok(FileImage { white, ..read? })
 }
 
 /// The orientation in the EXIF data, which may come after the pixels.

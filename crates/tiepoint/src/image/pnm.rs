@@ -139,11 +139,12 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
         _ => request.plausible(size, values, 1)?,
     }
     let maximum = maximum as u16;
-    if maximum > 255 {
+    let read = if maximum > 255 {
         collect(source, request, size, channels, coding, |v| scaled(v, maximum, 65535))
     } else {
         collect(source, request, size, channels, coding, |v| scaled(v, maximum, 255).map(|v| v as u8))
-    }
+    };
+    Ok(FileImage { white: Some(maximum).filter(|white| ![255, 65535].contains(white)), ..read? })
 }
 
 /// `value` scaled so that `maximum` becomes `white`, rounded to nearest; `None` above the maximum.

@@ -7,6 +7,7 @@ use super::{
     pfm, png, pnm,
     rows::{Channels, Request, Source},
     tiff, webp, world_file,
+    write::MASK,
 };
 use crate::files::Fault;
 use crate::image::PixelKind;
@@ -235,10 +236,19 @@ fn open(
 }
 
 /// The image from a pipe or a device. All bytes are read first, because readers move back and forth in a file.
-fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Channels) -> Result<FileImage> {
+fn read_pipe(
+    mut source: impl Read,
+    path: &Path,
+    options: &ReadOptions,
+    channels: Channels,
+) -> Result<FileImage> {
     let mut bytes = Vec::new();
     let most = options.max_bytes.saturating_add(1);
-    source.take(most).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
+    let failed = |e| Error::io(path, e);
+    source.by_ref().take(most.min(HEAD)).read_to_end(&mut bytes).map_err(failed)?;
+    // What is no image may never end.
+    reader_of::<Cursor<&[u8]>>(&bytes).map_err(|fault| fault.at(path, "the image does"))?;
+    source.take(most.saturating_sub(HEAD)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 == most {
         let limit = options.max_bytes;
         return Err(Error::format(
@@ -251,7 +261,7 @@ fn read_pipe(source: impl Read, path: &Path, options: &ReadOptions, channels: Ch
 
 /// GDAL's mask of the image at `path`, from `PATH.msk` beside it: 0 where the image holds no data.
 fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Option<Image<u8>>> {
-    let path = &path.with_added_extension("msk");
+    let path = &path.with_added_extension(MASK);
     if !path.is_file() {
         return Ok(None);
     }
@@ -263,7 +273,7 @@ fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Optio
 
 fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<FileImage> {
     let head = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
-    let decoded = head.and_then(|head| read_as(&head, source, request));
+    let decoded = head.and_then(|head| reader_of(&head)?(source, request));
     let mut file = decoded.map_err(|fault| fault.at(path, "the image does"))?;
     let shown = file.shown.take();
     file.turned = request.options.orient && file.orientation != 1;
@@ -274,26 +284,29 @@ fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> R
     Ok(file)
 }
 
-/// Reads with the reader of the format whose files begin with `head`; the picture is not turned yet.
-fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<FileImage, Fault> {
-    match head {
-        [] => Err("the file is empty".into()),
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read(source, request),
-        [0xff, 0xd8, 0xff, ..] => jpeg::read(source, request),
-        head if is_tiff(head) => tiff::read(source, request),
-        [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read(source, request),
-        [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read(source, request),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::read(source, request),
-        [b'B', b'M', ..] => bmp::read(source, request),
-        [b'G', b'I', b'F', b'8', ..] => gif::read(source, request),
-        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xff, 0x4f, 0xff, 0x51, ..] => {
-            jpeg2000::read(source, request)
-        }
-        [0xff, 0x0a, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => jpegxl::read(source, request),
-        [0x76, 0x2f, 0x31, 0x01, ..] => exr::read(source, request),
-        [0x93, b'N', b'U', b'M', b'P', b'Y', 1..=3, ..] => npy::read(source, request),
-        head => Err(foreign::refusal(head).into()),
-    }
+/// Bytes by which the format of a file is recognised.
+const HEAD: u64 = 1 << 12;
+
+type Reader<S> = fn(S, &Request<'_>) -> std::result::Result<FileImage, Fault>;
+
+/// The reader of the format whose files begin with `head`; it does not turn the picture.
+fn reader_of<S: Source>(head: &[u8]) -> std::result::Result<Reader<S>, Fault> {
+    Ok(match head {
+        [] => return Err("the file is empty".into()),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read,
+        [0xff, 0xd8, 0xff, ..] => jpeg::read,
+        head if is_tiff(head) => tiff::read,
+        [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read,
+        [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read,
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::read,
+        [b'B', b'M', ..] => bmp::read,
+        [b'G', b'I', b'F', b'8', ..] => gif::read,
+        [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xff, 0x4f, 0xff, 0x51, ..] => jpeg2000::read,
+        [0xff, 0x0a, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] => jpegxl::read,
+        [0x76, 0x2f, 0x31, 0x01, ..] => exr::read,
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1..=3, ..] => npy::read,
+        head => return Err(foreign::refusal(head).into()),
+    })
 }
 
 /// Whether a file that begins with `head` is a TIFF or BigTIFF.

@@ -8,10 +8,10 @@ use super::{
     with_alpha, world_file,
 };
 use crate::device::Cpu;
-use crate::files::{format_of, is_stdout, remove_if_there, write_atomically};
+use crate::files::{Opened, format_of, is_stdout, remove_if_there, write_atomically};
 use crate::options::named;
 use crate::{Error, Result, by_pixel};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// An image format that can be written.
@@ -149,7 +149,7 @@ pub struct Known<'a> {
 /// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
 /// | the others | as they are (NaN as 0), with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
-/// A mask that an earlier file of this name left beside it is removed. A place on a map goes into a TIFF, and beside
+/// What an earlier file of this name left [beside it](BESIDE) is removed, as by every function that writes a picture. A place on a map goes into a TIFF, and beside
 /// other formats into a world file, which names no coordinate system.
 ///
 /// # Errors
@@ -204,10 +204,24 @@ pub fn write_known<'a>(
     if let Some((path, text)) = world {
         write_atomically(path, |out| out.write_all(text.as_bytes()))?;
     }
-    let mask = path.with_added_extension("msk");
-    match beside {
-        Some(valid) => write_atomically(&mask, |out| tiff::write_mask(out, valid)),
-        None => remove_if_there(&mask),
+    beside.map_or(Ok(()), |valid| {
+        write_atomically(path.with_added_extension(MASK), |out| tiff::write_mask(out, valid))
+    })
+}
+
+/// The extension, after that of a picture, of GDAL's mask of it.
+pub(super) const MASK: &str = "msk";
+
+/// The extensions, after that of a picture, of what GDAL reads with it: its mask, overviews, statistics and place on the map.
+/// What is there belongs to an earlier picture of this name and is removed when one is written.
+pub const BESIDE: [&str; 3] = [MASK, "ovr", "aux.xml"];
+
+/// Writes the file of a picture; everything else that writes one goes through this.
+fn write_picture(path: &Path, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>) -> Result<()> {
+    write_atomically(path, content)?;
+    match path.extension() {
+        Some(_) => BESIDE.iter().try_for_each(|beside| remove_if_there(&path.with_added_extension(beside))),
+        None => Ok(()),
     }
 }
 
@@ -232,7 +246,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         return Err(Error::format(path, format!("an image of {size} pixels cannot be written")));
     }
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
-    write_atomically(path, |out| match format {
+    write_picture(path, |out| match format {
         OutputFormat::Png => by_pixel!(view, v => png::write(out, v, png::push_levels)),
         OutputFormat::Tiff => tiff::write(out, &view, extra),
         OutputFormat::Pfm => by_pixel!(view, v => pfm::write(out, v, Pixel::to_f32)),
@@ -242,14 +256,7 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
         OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
         OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
-    })?;
-    // GDAL's overviews, statistics and place of an earlier picture of this name no longer hold.
-    for extension in ["ovr", "aux.xml"] {
-        if path.extension().is_some() {
-            remove_if_there(&path.with_added_extension(extension))?;
-        }
-    }
-    Ok(())
+    })
 }
 
 /// Writes these rows of an image, each as the bytes that `push` appends.
@@ -291,12 +298,12 @@ pub(crate) fn write_values(
     }
     let extra = Extra { compression, ..Extra::default() };
     match format {
-        OutputFormat::Png if is_stdout(path) => write_atomically(path, |out| pfm::write(out, view, value)),
-        OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
-        OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value, &extra)),
-        OutputFormat::Pfm => write_atomically(path, |out| pfm::write(out, view, value)),
-        OutputFormat::Exr => write_atomically(path, |out| exr::write(out, view, value)),
-        OutputFormat::Npy => write_atomically(path, |out| npy::write_floats(out, view, value)),
+        OutputFormat::Png if is_stdout(path) => write_picture(path, |out| pfm::write(out, view, value)),
+        OutputFormat::Png => write_picture(path, |out| png::write_levels(out, view, level)),
+        OutputFormat::Tiff => write_picture(path, |out| tiff::write_floats(out, view, value, &extra)),
+        OutputFormat::Pfm => write_picture(path, |out| pfm::write(out, view, value)),
+        OutputFormat::Exr => write_picture(path, |out| exr::write(out, view, value)),
+        OutputFormat::Npy => write_picture(path, |out| npy::write_floats(out, view, value)),
         OutputFormat::Pgm
         | OutputFormat::Ppm
         | OutputFormat::Pnm

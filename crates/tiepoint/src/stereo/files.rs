@@ -168,8 +168,10 @@ options! {
 pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
     reading.check()?;
     let path = path.as_ref();
-    let (image, shown) = image::read_file(path, &reading.limits)?.into_seen();
-    let mut map = from_image(&image, reading).map_err(|reason| Error::format(path, reason))?;
+    let file = image::read_file(path, &reading.limits)?;
+    let white = file.white;
+    let (image, shown) = file.into_seen();
+    let mut map = from_image(&image, white, reading).map_err(|reason| Error::format(path, reason))?;
     if let Some(shown) = shown {
         let hidden = map.data_mut().iter_mut().zip(shown.data()).filter(|(_, shown)| **shown == 0);
         hidden.for_each(|(d, _)| *d = super::INVALID);
@@ -177,21 +179,33 @@ pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<
     Ok(map)
 }
 
-fn from_image(image: &AnyImage, reading: &DisparityReading) -> std::result::Result<Image<f32>, String> {
+/// The disparities in an image whose file stores `white` for its white.
+fn from_image(
+    image: &AnyImage,
+    white: Option<u16>,
+    reading: &DisparityReading,
+) -> std::result::Result<Image<f32>, String> {
     let scale = |usual: f32| reading.scale.unwrap_or(usual);
     match image {
-        AnyImage::U8(i) => convert(i, scale(1.0), false),
-        AnyImage::U16(i) => convert(i, scale(STEPS), false),
-        AnyImage::F32(i) => convert(i, scale(1.0), reading.signed),
+        AnyImage::U8(i) => convert(i, white, scale(1.0), false),
+        AnyImage::U16(i) => convert(i, white, scale(STEPS), false),
+        AnyImage::F32(i) => convert(i, None, scale(1.0), reading.signed),
     }
 }
 
-fn convert<T: Pixel>(image: &Image<T>, scale: f32, signed: bool) -> std::result::Result<Image<f32>, String> {
+fn convert<T: Pixel>(
+    image: &Image<T>,
+    white: Option<u16>,
+    scale: f32,
+    signed: bool,
+) -> std::result::Result<Image<f32>, String> {
     let channels = image.channels();
     // An even count ends in alpha, which is ignored.
     let colours = channels - usize::from(channels.is_multiple_of(2));
+    // Numbers were stretched to the whole range of the type, which has room for each.
+    let stored = |v: f32| white.map_or(v, |white| (v * f32::from(white) / T::WHITE).round_ties_even());
     let disparity = |p: &[T]| {
-        let d = p[0].to_f32() / scale;
+        let d = stored(p[0].to_f32()) / scale;
         if d.is_finite() && (signed || d > 0.0) { d } else { super::INVALID }
     };
     let pixels = || image.data().chunks_exact(channels);
@@ -323,6 +337,15 @@ mod tests {
         assert!(message.contains("channels differ"), "{message}");
         let sixteen = Image::from_vec(vec![0_u16, 640], size, 1).unwrap();
         assert_eq!(read_as(sixteen.into(), None, false).unwrap(), [INVALID, 2.5], "KITTI");
+        for (maximum, usual) in [(15, 1.0), (100, 1.0), (4095, STEPS)] {
+            let path = folder.0.join("t.pgm");
+            std::fs::write(&path, format!("P2 3 1 {maximum} 0 1 {maximum}")).unwrap();
+            for (scale, unit) in [(Some(1.0), 1.0), (None, usual)] {
+                let reading = DisparityReading::default().with_scale(scale);
+                let expected = [INVALID, 1.0 / unit, maximum as f32 / unit];
+                assert_eq!(read(&path, &reading).unwrap().data(), expected, "PGM up to {maximum}");
+            }
+        }
         let floats = |v: [f32; 2]| AnyImage::from(Image::from_vec(v.to_vec(), size, 1).unwrap());
         assert_eq!(read_as(floats([0.0, f32::NAN]), None, true).unwrap(), [0.0, INVALID], "signed");
         assert_eq!(read_as(floats([-1.0, 2.0]), None, false).unwrap(), [INVALID, 2.0], "unsigned");

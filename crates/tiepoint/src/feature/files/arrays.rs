@@ -131,8 +131,14 @@ pub(crate) fn features(
     };
     let (scale, angle) = (column(["scale", "scales"], 1.0)?, column(["angle", "oris"], 0.0)?);
     let response = column(["response", "scores"], 0.0)?;
-    let [sign, octave, layer] = ["sign", "octave", "layer"].map(|name| column([name, name], 0.0));
-    let (sign, octave, layer) = (sign?, octave?, layer?);
+    let whole = |name| {
+        let values = column([name, name], 0.0)?;
+        match values.iter().find(|v| v.fract() != 0.0) {
+            Some(v) => Err(format!("{name} holds {v}, expected whole numbers")),
+            None => Ok(values),
+        }
+    };
+    let (sign, octave, layer) = (whole("sign")?, whole("octave")?, whole("layer")?);
     let keypoint = |i: usize| Keypoint {
         x: xy[wide * i],
         y: xy[wide * i + 1],
@@ -251,6 +257,7 @@ mod tests {
         }
         for (name, array, reason) in [
             ("keypoints", floats(&[2, 5], &[0.0; 10]), "rows of x and y"),
+            ("octave", floats(&[2], &[0.0, f32::NAN]), "octave holds NaN, expected whole numbers"),
             ("scores", floats(&[3], &[0.0; 3]), "expected [2]"),
             ("descriptors", floats(&[3, 3], &[0.0; 9]), "expected 2 rows or columns"),
             ("image_size", floats(&[3], &[0.0; 3]), "width and height"),

@@ -2,6 +2,7 @@
 
 use super::{flow, kalibr, kitti, middlebury, ros, s2p, xml, yaml};
 use crate::{Error, Result};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +72,8 @@ impl Document {
             Syntax::Middlebury => s2p::entries(text).map_or_else(|| middlebury::parse(text), Ok),
         };
         let found = syntax(text).and_then(|s| Ok((s, entries(s)?)));
-        let found = found.and_then(|(s, e)| no_key_twice(&e).map(|()| (s, e)));
+        let found =
+            found.and_then(|(s, e)| no_key_twice(e.iter().map(|e| (&e.key, e.line))).map(|()| (s, e)));
         let (syntax, entries) = found.map_err(|reason| Error::format(path, reason))?;
         Ok(Self { path: path.into(), syntax, entries })
     }
@@ -89,7 +91,7 @@ impl Document {
         Error::format(&self.path, reason)
     }
 
-    pub(super) fn wrong_at(&self, entry: &Entry, reason: impl std::fmt::Display) -> Error {
+    pub(super) fn wrong_at(&self, entry: &Entry, reason: impl Display) -> Error {
         self.wrong(format!("line {}: {} {reason}", entry.line, entry.key))
     }
 
@@ -168,8 +170,9 @@ pub(super) fn without_comment(line: &str) -> &str {
     line.trim_end()
 }
 
-fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
-    let mut keys: Vec<(&str, usize)> = entries.iter().map(|e| (e.key.as_str(), e.line)).collect();
+/// Fails if one of these keys, with their lines, is there twice.
+pub(super) fn no_key_twice<K: Ord + Display>(keys: impl IntoIterator<Item = (K, usize)>) -> Parsed<()> {
+    let mut keys: Vec<_> = keys.into_iter().collect();
     keys.sort_unstable();
     match keys.windows(2).find(|w| w[0].0 == w[1].0) {
         Some(w) => Err(format!("line {}: {} was given in line {} already", w[1].1, w[1].0, w[0].1)),

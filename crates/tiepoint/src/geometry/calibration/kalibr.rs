@@ -4,7 +4,7 @@
 //! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
 //! are pinholes with OpenCV's distortion (`radtan`: k1 k2 p1 p2) or none. They become `M1 D1 M2 D2 R T` of OpenCV.
 
-use super::document::{Entry, Parsed, Value, numbers, without_comment};
+use super::document::{Entry, Parsed, Value, no_key_twice, numbers, without_comment};
 use super::opencv::SECOND_SIZE;
 
 /// The lines below the name of a camera with their numbers, and the number of the line with the name.
@@ -63,6 +63,12 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let [left, right] = &sections[..] else {
         return Err(format!("a camchain of Kalibr of {} cameras: expected cam0 and cam1", sections.len()));
     };
+    let keys = sections.iter().flat_map(|&Section { name, first, ref lines }| {
+        let key =
+            move |(i, line): &(usize, &str)| Some((format!("{name} {}", line.split_once(':')?.0.trim()), *i));
+        std::iter::once((name.to_owned(), first)).chain(lines.iter().filter_map(key))
+    });
+    no_key_twice(keys)?;
     let matrix = |key: &str, line: usize, rows: usize, data: Vec<f64>| Entry {
         key: key.into(),
         value: Value::matrix(rows, data),

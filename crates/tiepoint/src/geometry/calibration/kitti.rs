@@ -5,7 +5,7 @@
 //! The projections become `P1` and `P2` of OpenCV. Vertical and forward offsets from camera 0 (millimetres) are left
 //! out: the rows of the pictures correspond. `S_rect_02` is the size of the pictures. Other keys are stepped over.
 
-use super::document::{Entry, Parsed, Value, numbers};
+use super::document::{Entry, Parsed, Value, no_key_twice, numbers};
 
 /// Whether a file is one of KITTI's: OpenCV's have no number behind `P2:`.
 pub(super) fn is_kitti(text: &str) -> bool {
@@ -15,6 +15,7 @@ pub(super) fn is_kitti(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
+    no_key_twice((1..).zip(text.lines()).filter_map(|(i, line)| Some((line.split_once(':')?.0.trim(), i))))?;
     let projection = |camera: usize| {
         let lines = text.lines().enumerate();
         let found = lines.filter_map(|(i, line)| Some((i + 1, line.split_once(':')?)));
@@ -38,7 +39,15 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
                 line,
             };
             let mut entries = vec![entry("P1", line, left), entry("P2", second, right)];
-            if let Some((line, size)) = size(text, camera)? {
+            let [of_left, of_right] = [size(text, camera)?, size(text, other)?];
+            if let (Some((_, one)), Some((line, size))) = (of_left, of_right)
+                && one != size
+            {
+                return Err(format!(
+                    "line {line}: S_rect_0{other} has other numbers than S_rect_0{camera}: expected pictures of one size"
+                ));
+            }
+            if let Some((line, size)) = of_left {
                 let value = Value::matrix(1, size.to_vec());
                 entries.push(Entry { key: "image_size".into(), value, line });
             }

@@ -35,10 +35,10 @@ pub use camera::{Camera, Distortion};
 pub use rectified::{Projection, RectifiedCalibration};
 
 use super::matrix::{Mat3, dot, product, times, transpose};
+use crate::files::{read_within, text_of};
 use crate::image::Size;
 use crate::{Error, Result};
 use document::Document;
-use std::io::Read;
 use std::path::Path;
 
 /// The most bytes of a calibration file; real ones have thousands.
@@ -135,14 +135,8 @@ impl StereoCalibration {
 
 /// The contents of a file of at most [`MAX_BYTES`] of text.
 fn load(path: &Path) -> Result<Document> {
-    let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
-    let mut bytes = vec![];
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Error::format(path, format!("is longer than {MAX_BYTES} bytes: not a calibration file")));
-    }
-    let text = std::str::from_utf8(&bytes).map_err(|e| Error::format(path, format!("is not text: {e}")))?;
-    Document::parse(text, path)
+    let bytes = read_within(path, MAX_BYTES, "a calibration")?;
+    Document::parse(text_of(&bytes, "a calibration").map_err(|reason| Error::format(path, reason))?, path)
 }
 
 /// Fails with a reason unless `m` is a rotation to a thousandth.

@@ -292,9 +292,18 @@ fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let size = size(from_ref(document))?;
     let wrong = |entry: &Entry, reason: String| document.wrong(format!("line {}: {reason}", entry.line));
+    let q = document.find("Q");
     let found = if let (Some(p1), Some(p2)) = (document.find("P1"), document.find("P2")) {
-        from_projections(&[document.fixed(p1)?, document.fixed(p2)?]).map_err(|r| wrong(p2, r))?
-    } else if let Some(q) = document.find("Q") {
+        let found =
+            from_projections(&[document.fixed(p1)?, document.fixed(p2)?]).map_err(|r| wrong(p2, r))?;
+        // A Q of another form, with a mirrored axis for example, is that of another program.
+        if let Some(q) = q
+            && from_q(&document.fixed(q)?).is_ok_and(|of_q| !agree(&found, &of_q))
+        {
+            return Err(wrong(q, "Q contradicts P1 and P2: give one of both".into()));
+        }
+        found
+    } else if let Some(q) = q {
         from_q(&document.fixed(q)?).map_err(|r| wrong(q, r))?
     } else if let Some(projection) = document.find("projection_matrix") {
         let right: [[f64; 4]; 3] = document.fixed(projection)?;
@@ -340,6 +349,14 @@ fn from_q(q: &[[f64; 4]; 4]) -> std::result::Result<RectifiedCalibration, String
     }
     let baseline = 1.0 / q[3][2];
     sound(q[2][3], [-q[0][3], -q[1][3]], q[3][3] * baseline, baseline)
+}
+
+/// Whether two calibrations are the same to a thousandth, as files round their numbers.
+fn agree(a: &RectifiedCalibration, b: &RectifiedCalibration) -> bool {
+    let pixels = |c: &RectifiedCalibration| [c.focal, c.principal[0], c.principal[1], c.doffs];
+    let baselines = a.baseline.min(b.baseline) / a.baseline.max(b.baseline);
+    let close = |(a, b): (f64, f64)| (a - b).abs() <= 1e-3 * a.abs().max(1.0);
+    baselines > 0.999 && pixels(a).into_iter().zip(pixels(b)).all(close)
 }
 
 fn sound(

@@ -369,6 +369,12 @@ fn kalibr() {
         ("342.5, ", "", "line 7: intrinsics has 3 numbers"),
         ("T_cn_cnm1", "T_cam_imu", "cam1 has no T_cn_cnm1"),
         ("cam1:", "other:", "1 cameras"),
+        ("cam1:", "cam0:", "cam0 was given in line 1 already"),
+        (
+            "  intrinsics:",
+            "  intrinsics: [1, 1, 1, 1]\n  intrinsics:",
+            "line 8: cam0 intrinsics was given in line 7 already",
+        ),
     ];
     changes_are_refused(&text, refusal, &changes);
     let spaced = text.replace("  distortion_coeffs", "\n  # of OpenCV\n  distortion_coeffs");
@@ -403,6 +409,8 @@ fn kitti() {
         ("-3.5e+02", "far", "line 2"),
         ("-3.5e+02", "3.5e+02", "baseline"),
         ("P1:", "R1:", "without P2 and P3"),
+        ("P1:", "P1: 1\nP1:", "line 3: P1 was given in line 2 already"),
+        ("P1:", "S_rect_00: 640 480\nS_rect_01: 320 240\nP1:", "line 3: S_rect_01 has other numbers"),
     ];
     changes_are_refused(grey, rectified_refusal, &changes);
     assert!(StereoCalibration::parse(&both, "calib.txt").is_err(), "it has no cameras to rectify");
@@ -601,6 +609,13 @@ fn q_and_projections_agree() {
              244.5, 0., 0., 0., 1., 0. ]\nP2: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 535., 0., \
              344.5, -2140., 0., 535., 244.5, 0., 0., 0., 1., 0. ]\n";
     assert_eq!(RectifiedCalibration::parse(p, "p.yml").unwrap(), pair, "P1 and P2");
+    let both = format!("{p}{}", &q["%YAML:1.0\n".len()..]);
+    assert_eq!(RectifiedCalibration::parse(&both, "both.yml").unwrap(), pair, "both");
+    for (from, to) in
+        [("535., 0., 0., 0.25", "540., 0., 0., 0.25"), ("0.25, 2.", "0.125, 1."), ("0.25, 2.", "0.25, 3.")]
+    {
+        assert!(rectified_refusal(&both.replace(from, to)).contains("Q contradicts P1 and P2"), "{to}");
+    }
     let vertical = p.replace("344.5, -2140., 0., 535., 244.5, 0.,", "336.5, 0., 0., 535., 244.5, -2140.,");
     assert!(rectified_refusal(&vertical).contains("side by side"), "one above the other");
     assert!(rectified_refusal(&p.replace("-2140.", "2140.")).contains("baseline"), "cameras exchanged");

@@ -9,7 +9,7 @@ use crate::image::{
 };
 use ::tiff::{
     decoder::{ChunkType, Decoder},
-    tags::{ByteOrder, Tag},
+    tags::{ByteOrder, Tag, Type, ValueBuffer},
 };
 
 /// The type of a sample.
@@ -26,8 +26,8 @@ pub(super) enum Colour {
     AsIs,
     /// The least value is white.
     WhiteIsZero,
-    /// Red, green and blue of every index.
-    Palette(Vec<[u8; 3]>),
+    /// Red, green and blue of every index, of 8 bits, or of 16 where indices have more than 8.
+    Palette(Vec<[u16; 3]>),
     Cmyk,
     YCbCr,
     Lab,
@@ -93,7 +93,7 @@ impl Plan {
         let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?.unwrap_or_default();
         let kind = match (format, bits) {
             (1 | 4, 1..=32 | 64) => Kind::Unsigned,
-            (2, 8 | 16 | 32 | 64) => Kind::Signed,
+            (2, 1..=32 | 64) => Kind::Signed,
             (3, 16 | 24 | 32 | 64) => Kind::Float,
             (5 | 6, _) => return Err("TIFF samples are complex numbers, which are not read; take their magnitude: gdal_calc.py -A IN --calc='abs(A)' --outfile OUT.tif".into()),
             (format, bits) => return Err(format!("TIFF samples of {bits} bits in format {format} are not read; convert them: gdal_translate -ot Float32 IN OUT.tif").into()),
@@ -155,13 +155,14 @@ impl Plan {
         }
         let on_a_map = PLACE.into_iter().map(|tag| decoder.find_tag(Tag::from_u16_exhaustive(tag)));
         let on_a_map = on_a_map.collect::<Result<Vec<_>, _>>()?.iter().any(Option::is_some);
-        let no_data = decoder.find_tag(Tag::from_u16_exhaustive(no_data::TAG))?;
+        let mut words = |tag| {
+            text(decoder, tag).map(|found| found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        };
         // A text that is not a number is ignored.
-        let no_data = no_data.and_then(|v| v.into_string().ok()?.trim_matches(['\0', ' ']).parse().ok());
+        let no_data = words(no_data::TAG)?.and_then(|text| text.trim_matches(' ').parse().ok());
         let keeps_values = matches!(bits, 8 | 16 | 32 | 64) && matches!(colour, Colour::AsIs);
-        let metadata = decoder.find_tag(Tag::from_u16_exhaustive(bands::TAG))?.filter(|_| keeps_values);
-        let bands = metadata.and_then(|v| bands::kept(&v.into_string().ok()?));
-        Ok(Self {
+        let bands = words(bands::TAG)?.filter(|_| keeps_values).and_then(|text| bands::kept(&text));
+        let mut plan = Self {
             size,
             cell,
             tiled,
@@ -179,7 +180,29 @@ impl Plan {
             layout: layout.with_band(request.options.band),
             no_data,
             bands,
-        })
+        };
+        plan.measure()?;
+        Ok(plan)
+    }
+
+    /// Sets the lengths of cells of which the file says only where they begin. A cell is left out where it says neither.
+    fn measure(&mut self) -> Result<(), Fault> {
+        for cell in 0..self.places.len() {
+            if let (1.., 0) = self.places[cell] {
+                if self.coding != Coding::None {
+                    return Err(format!(
+                        "strip or tile {cell} of the TIFF has a place in the file and no length"
+                    )
+                    .into());
+                }
+                let (width, rows) = match self.tiled {
+                    true => (self.cell.width, self.cell.height),
+                    false => (self.size.width, self.rows(cell % self.down())),
+                };
+                self.places[cell].1 = (self.row_bytes(width) as u64).saturating_mul(rows as u64);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn across(&self) -> usize {
@@ -244,6 +267,15 @@ pub(super) fn find_image(decoder: &mut Decoder<impl Source>) -> Result<(), Fault
     Ok(())
 }
 
+/// The bytes of a text without the zeros at its end, whether or not it has one there and is UTF-8.
+pub(super) fn text(decoder: &mut Decoder<impl Source>, tag: u16) -> Result<Option<Vec<u8>>, Fault> {
+    let mut found = ValueBuffer::empty(Type::ASCII);
+    let there = decoder.image_ifd().find_tag_buf(Tag::from_u16_exhaustive(tag), &mut found)?;
+    let bytes = found.as_bytes();
+    let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    Ok(there.map(|_| bytes[..len].to_vec()))
+}
+
 /// The `NewSubfileType` of the directory.
 pub(super) fn subfile(decoder: &mut Decoder<impl Source>) -> Result<u16, Fault> {
     Ok(decoder.find_tag_unsigned(Tag::NewSubfileType)?.unwrap_or(0))
@@ -261,13 +293,17 @@ fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u
 }
 
 /// The colours of all indices of `bits` bits.
-fn palette(decoder: &mut Decoder<impl Source>, bits: usize) -> Result<Vec<[u8; 3]>, Fault> {
+fn palette(decoder: &mut Decoder<impl Source>, bits: usize) -> Result<Vec<[u16; 3]>, Fault> {
     let map = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap)?.unwrap_or_default();
     let count = 1_usize << bits.min(16);
     if map.len() != 3 * count {
         return Err(format!("damaged TIFF: a palette of {} values for {bits} bits", map.len()).into());
     }
     // Some old programs write 8 of the 16 bits only.
-    let shift = if map.iter().all(|v| *v < 256) { 0 } else { 8 };
-    Ok((0..count).map(|i| [0, 1, 2].map(|c| (map[c * count + i] >> shift) as u8)).collect())
+    let value: fn(u16) -> u16 = match (map.iter().all(|v| *v < 256), bits > 8) {
+        (false, false) => |v| v >> 8,
+        (true, true) => |v| v * 257,
+        _ => |v| v,
+    };
+    Ok((0..count).map(|i| [0, 1, 2].map(|c| value(map[c * count + i]))).collect())
 }

@@ -1,5 +1,6 @@
 //! Where a picture lies on a map: the tags of GeoTIFF (OGC 19-008r4), copied from file to file unchanged.
 
+use super::directory::text;
 use super::write::{Field, FieldType};
 use crate::files::Fault;
 use crate::image::rows::Source;
@@ -157,7 +158,10 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
         find(tag, FieldType::Double, |v| Ok(v.into_f64_vec()?.into_iter().map(f64::to_bits).collect()))?;
     }
     find(KEYS, FieldType::Short, |v| Ok(v.into_u16_vec()?.into_iter().map(u64::from).collect()))?;
-    find(TEXT, FieldType::Ascii, |v| Ok(v.into_string()?.bytes().chain([0]).map(u64::from).collect()))?;
+    if let Some(bytes) = text(&mut decoder, TEXT)? {
+        let values = bytes.into_iter().chain([0]).map(u64::from).collect();
+        fields.push(Field { tag: TEXT, kind: FieldType::Ascii, values });
+    }
     fields.sort_by_key(|field| field.tag);
     Ok((!fields.is_empty()).then_some(Georeference { fields }))
 }

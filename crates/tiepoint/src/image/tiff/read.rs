@@ -14,12 +14,13 @@ use ::tiff::{
     decoder::{Decoder, Limits},
     tags::{ByteOrder, Tag},
 };
-use std::io::SeekFrom;
+use std::io::{ErrorKind::UnexpectedEof, SeekFrom};
 
 impl From<TiffError> for Fault {
     fn from(e: TiffError) -> Self {
         match e {
-            TiffError::IoError(e) => Self::Io(e),
+            // Errors of decoders come as those of a file without a number of the system.
+            TiffError::IoError(e) if e.raw_os_error().is_some() || e.kind() == UnexpectedEof => Self::Io(e),
             e => Self::Bad(format!("damaged or unsupported TIFF: {e}")),
         }
     }
@@ -42,16 +43,16 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         // The pixels are inverted, so their no-data value is, too.
         plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
     }
-    if plan.bits < 8 && !matches!(plan.colour, Colour::Palette(_)) {
+    let stretches =
+        plan.bits < 8 && plan.kind == Kind::Unsigned && !matches!(plan.colour, Colour::Palette(_));
+    if stretches {
         // The pixels are stretched to 8 bits; a no-data value that they cannot have marks none of them.
         let held =
             plan.no_data.filter(|v| v.fract() == 0.0 && (0.0..=f64::from(most(plan.bits))).contains(v));
         plan.no_data = held.map(|value| f64::from(stretched(value as u32, plan.bits)));
     }
     let mut decoded = match (&plan.colour, plan.kind, plan.bits) {
-        (Colour::Palette(_) | Colour::Lab, ..) | (_, Kind::Unsigned, ..=8) => {
-            collect::<u8>(&mut decoder, request, &plan)?
-        }
+        (Colour::Lab, ..) | (_, Kind::Unsigned, ..=8) => collect::<u8>(&mut decoder, request, &plan)?,
         (_, Kind::Unsigned, 9..=16) => collect::<u16>(&mut decoder, request, &plan)?,
         _ => collect::<f32>(&mut decoder, request, &plan)?,
     };
@@ -59,7 +60,8 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         let both = crate::image::Mask::from(decoded.shown.take()).and(mask);
         decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
-    Ok(FileImage { orientation: plan.orientation, bands: plan.bands, ..decoded })
+    let white = stretches.then(|| most(plan.bits) as u16);
+    Ok(FileImage { orientation: plan.orientation, bands: plan.bands, white, ..decoded })
 }
 
 /// Whether the pixels are indices into a palette, or inks.
@@ -178,8 +180,13 @@ impl Sample for f32 {
             out.extend(bytes.as_chunks().0.iter().take(count).map(|b| Self::from_le_bytes(*b)));
             return;
         }
-        if !bits.is_multiple_of(8) || kind == Kind::Unsigned && bits == 24 {
-            out.extend(packed(bytes, count, bits).map(|v| v as Self));
+        let signed = |v: u64| (v << (64 - bits)) as i64 >> (64 - bits);
+        if !bits.is_multiple_of(8) || kind != Kind::Float && bits == 24 {
+            let values = packed(bytes, count, bits);
+            match kind {
+                Kind::Signed => out.extend(values.map(|v| signed(v.into()) as Self)),
+                _ => out.extend(values.map(|v| v as Self)),
+            }
             return;
         }
         out.extend(bytes.chunks_exact(bits / 8).take(count).map(|bytes| {
@@ -192,7 +199,7 @@ impl Sample for f32 {
                 (Kind::Float, 24) => float_24(all as u32),
                 (Kind::Float, 32) => Self::from_bits(all as u32),
                 (Kind::Float, _) => f64::from_bits(all) as Self,
-                (Kind::Signed, bits) => ((all << (64 - bits)) as i64 >> (64 - bits)) as Self,
+                (Kind::Signed, _) => signed(all) as Self,
                 (Kind::Unsigned, _) => all as Self,
             }
         }));

@@ -8,10 +8,7 @@ use crate::feature::files::{
 };
 use crate::image::Size;
 use crate::matching::Match;
-use crate::{Error, Result as Outcome};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
 pub(super) fn write(out: &mut impl Write, images: &MatchedImages<'_>, rows: &[MatchRow]) -> io::Result<()> {
     let n = rows.len();
@@ -37,18 +34,6 @@ pub(super) fn write(out: &mut impl Write, images: &MatchedImages<'_>, rows: &[Ma
     write_arrays(out, arrays.into_iter().chain(sizes).chain(matrix))
 }
 
-/// The matches in a file, if it is an archive.
-pub(super) fn read_file(path: &Path) -> Outcome<Option<ReadMatches>> {
-    let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
-    Read::take(&mut file, 4).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
-    if !bytes.starts_with(b"PK") {
-        return Ok(None);
-    }
-    file.read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
-    read(&bytes).map(Some).map_err(|reason| Error::format(path, reason))
-}
-
 /// The matches in the bytes of a file. Only the points are needed; other missing arrays have [`ReadMatches`]' defaults.
 pub(crate) fn read(bytes: &[u8]) -> Result<ReadMatches, String> {
     let archive = Archive::open(bytes)?;
@@ -69,7 +54,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ReadMatches, String> {
         |name, default| Ok::<_, String>(shaped(name, &[n])?.map_or(vec![default; n], |a| a.floats()));
     let (distance, ratio) = (column("distance", 0.0)?, column("ratio", f32::NAN)?);
     let inliers = shaped("inliers", &[n])?.map_or(vec![1; n], |array| array.integers());
-    let pairs = shaped("pairs", &[n, 2])?.as_ref().map(Array::integers);
+    let pairs = shaped("pairs", &[n, 2])?.as_ref().map(Array::whole);
+    let pairs = pairs.transpose().map_err(|reason| format!("pairs {reason}"))?;
     let index = |at: usize, row: usize| {
         let index = pairs.as_ref().map_or(row as i64, |pairs| pairs[at]);
         u32::try_from(index).map_err(|_| format!("row {row} of pairs: {index} is not the index of a feature"))
@@ -123,6 +109,7 @@ mod tests {
             (vec![a, ("xy_b", &[2, 1], &[3.0, 4.0])], "[2, 1], expected [1, 2]"),
             (vec![a, ("xy_b", &[1, 2], &[3.0, f32::NAN])], "finite"),
             (vec![a, b, ("pairs", &[1, 2], &[-1.0, 4.0])], "-1 is not the index"),
+            (vec![a, b, ("pairs", &[1, 2], &[0.5, 4.0])], "pairs holds 0.5, expected whole numbers"),
             (vec![a, b, ("inliers", &[2], &[1.0, 0.0])], "inliers has the shape"),
         ] {
             let refused = read_of(&arrays).unwrap_err();

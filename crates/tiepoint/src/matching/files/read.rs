@@ -1,7 +1,7 @@
 //! Tie points read from files; the format follows from the content.
 
 use super::{MatchFormat, MatchRow, micmac_file, npz};
-use crate::files::read_text;
+use crate::files::{read_within, text_of};
 use crate::image::{Georeference, Size};
 use crate::matching::Match;
 use crate::{Error, Result};
@@ -79,10 +79,13 @@ pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Resul
         _ => None,
     };
     let path = within.as_deref().unwrap_or(path);
-    if let Some(read) = npz::read_file(path)? {
-        return Ok(read);
+    let expected = "tie points, as text or .npz";
+    let bytes = read_within(path, u64::MAX, expected)?;
+    let fault = |reason| Error::format(path, reason);
+    match bytes.starts_with(b"PK") {
+        true => npz::read(&bytes).map_err(fault),
+        false => parse_matches(text_of(&bytes, expected).map_err(fault)?, path, images),
     }
-    parse_matches(&read_text(path, "tie points as text")?, path, images)
 }
 
 /// As [`read_matches_of`], of the text of the file at `path`.
