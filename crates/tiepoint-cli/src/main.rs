@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let outcome =
         arguments::like::translated(std::env::args_os().collect(), variable).and_then(|(words, told)| {
             told.iter().for_each(|told| output::print_error(&format!("tiepoint: {told}")));
-            let words = arguments::streams::named(words);
+            let words = arguments::streams::named(words)?;
             output::keep_stdout_for_data(words.iter().any(|word| arguments::streams::is_stdout(word)));
             if words.iter().any(|word| arguments::streams::is_pipe(word)) {
                 interrupt::end_stalled();

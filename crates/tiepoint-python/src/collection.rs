@@ -282,6 +282,7 @@ impl Collection {
             "tiles": found.tiles,
             "tiles_done": found.tiles_done,
             "missing_features": found.missing,
+            "changed": found.changed,
             "missing_pairs": found.missing_pairs,
             "missing_match": found.missing_tiles,
             "unfit": found.unfit,

@@ -1,6 +1,7 @@
 """Collections: what the stages find, and that the command finds the same."""
 
 import hashlib
+import os
 import pickle
 import re
 import sqlite3
@@ -311,8 +312,13 @@ def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs,
     assert rows_of(tmp_path / "parts.db") == rows_of(tmp_path / "whole.db")
 
 
-def test_a_folder_that_is_opened_again_is_the_same(collection):
+def test_a_folder_that_is_opened_again_is_the_same(collection, tmp_path, monkeypatch):
     again = pickle.loads(pickle.dumps(collection))
+    # A relative path is that of the folder at the time.
+    monkeypatch.chdir(os.path.dirname(collection.work))
+    relative = tp.Collection(os.path.basename(collection.work))
+    monkeypatch.chdir(tmp_path)
+    assert relative.work == collection.work and list(relative.pairs()) == list(collection.pairs())
     assert again.names == collection.names and again.options == collection.options == tp.CollectionOptions()
     assert list(again.pairs()) == list(collection.pairs())
     assert repr(again) == repr(collection) and "4 photographs" in repr(collection)
@@ -327,7 +333,8 @@ def test_options_are_recorded_and_only_those_of_pairs_may_change(photographs, tm
     with pytest.raises(tp.MismatchError):
         tp.Collection.scan(photographs, tmp_path / "work")
     # Options of pairs may change, and features stay.
-    every = tp.Collection.scan(photographs, tmp_path / "work", tp.CollectionOptions(max_features=100))
+    with pytest.warns(UserWarning, match="options changed since the last scan: --pairs list → auto, --closure false → true"):
+        every = tp.Collection.scan(photographs, tmp_path / "work", tp.CollectionOptions(max_features=100))
     assert every.extract(device="cpu")["present"] == 3 and every.status()["pairs"] is None
     assert every.choose_pairs(device="cpu") == 6
     with pytest.raises(tp.OptionError, match="a file that is there"):

@@ -2,6 +2,7 @@
 
 use super::limits::PhotographLimits;
 use super::report::ReportArguments;
+use super::streams::is_pipe;
 use super::table::{Given, flags};
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
@@ -132,7 +133,8 @@ pub(crate) struct FeatureArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct UnreadableArguments {
-    /// End with an error if more than N photographs cannot be read. They are always reported and left out
+    /// End with an error if more than N photographs cannot be read, with those of other parts so far. They are always reported
+    /// and left out
     #[arg(long, value_name = "N")]
     pub(crate) max_unreadable: Option<usize>,
 }
@@ -189,7 +191,7 @@ impl OutputArguments {
 // The options that a work folder records.
 #[derive(Debug, Args)]
 pub(crate) struct OptionArguments {
-    /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names on each line
+    /// Which pairs to match: auto, exhaustive, sequence, gps, top-scale, or a FILE with two names on each line (-: stdin)
     #[arg(long, value_name = "WHICH", default_value = "auto", help_heading = "Collection")]
     pub(crate) pairs: PathBuf,
     /// Verify the matches in FILE instead of a search: COLMAP's text (two names, lines of two indices, an empty line) or
@@ -221,7 +223,11 @@ impl OptionArguments {
         options.features.given = absolute(options.features.given.as_ref())?;
         let (choice, list) = self.choice()?;
         options.pairs.choice = choice;
-        options.pairs.list = absolute(list.as_ref())?;
+        // The scan keeps what can be read only once.
+        options.pairs.list = match list {
+            Some(list) if is_pipe(list.as_os_str()) => Some(list),
+            list => absolute(list.as_ref())?,
+        };
         options.matching.ratio = options.matching.ratio.filter(|ratio| *ratio != 1.0);
         options.check()?;
         Ok(options)
@@ -235,7 +241,9 @@ impl OptionArguments {
         let named = self.pairs.to_str().and_then(|name| PairChoice::from_name(name).ok());
         match named {
             Some(choice) if !matches!(choice, PairChoice::List | PairChoice::Matches) => Ok((choice, None)),
-            _ if self.pairs.is_file() => Ok((PairChoice::List, Some(self.pairs.clone()))),
+            _ if self.pairs.is_file() || is_pipe(self.pairs.as_os_str()) => {
+                Ok((PairChoice::List, Some(self.pairs.clone())))
+            }
             _ => Err(Failure::usage(format!(
                 "--pairs is {}: expected auto, exhaustive, sequence, gps, top-scale, or a file that is there",
                 self.pairs.display()

@@ -1,5 +1,6 @@
 //! `-` as the name of a file: stdin for a file that is read, stdout for one that is written.
 
+use crate::failure::{Failure, Outcome};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -7,14 +8,26 @@ const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
 
 /// Flags whose file is read; that of every other flag is written.
-const READ: [&str; 7] =
-    ["--mask", "--mask-b", "--mask-right", "--calibration", "--truth", "--truth-right", "--matches"];
+const READ: [&str; 8] = [
+    "--mask",
+    "--mask-b",
+    "--mask-right",
+    "--calibration",
+    "--truth",
+    "--truth-right",
+    "--matches",
+    "--pairs",
+];
+
+/// Flags that name a folder, or a file that is read again later.
+const NO_STREAM: [&str; 3] = ["--work", "--masks", "--features"];
 
 /// The flag that handles `-` itself.
 const LIST: &str = "--list";
 
-/// The words of a command line, with the system's name of the stream for each `-` that names a file.
-pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+/// The words of a command line, with the system's name of the stream for each `-` that names a file. Fails for one that
+/// would name a folder.
+pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Outcome<Vec<OsString>> {
     let (mut all, mut plain) = (Vec::<OsString>::new(), false);
     for word in words {
         let before = all.last().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
@@ -22,20 +35,26 @@ pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
         let joined = word.to_str().and_then(|word| word.strip_suffix("=-")).map(str::to_owned);
         all.push(match joined {
             Some(flag) if flag.starts_with("--") && flag != LIST && !plain => {
-                format!("{flag}={}", stream_of(&flag)).into()
+                format!("{flag}={}", stream_of(&flag)?).into()
             }
             _ if word == "-" && (plain || before != LIST) => {
-                if plain { STDIN } else { stream_of(&before) }.into()
+                if plain { STDIN } else { stream_of(&before)? }.into()
             }
             _ => word,
         });
     }
-    all
+    Ok(all)
 }
 
-/// The stream for which `-` stands after this word.
-fn stream_of(before: &str) -> &'static str {
-    if before.starts_with('-') && !READ.contains(&before) { STDOUT } else { STDIN }
+/// The stream for which `-` stands after this word, which may be the beginning of a flag.
+fn stream_of(before: &str) -> Outcome<&'static str> {
+    if NO_STREAM.contains(&before) {
+        return Err(Failure::usage(format!(
+            "{before} is -: expected a name, because stdin can be read only once"
+        )));
+    }
+    let is_read = !before.starts_with('-') || READ.iter().any(|flag| flag.starts_with(before));
+    Ok(if is_read { STDIN } else { STDOUT })
 }
 
 /// The file of an argument that is written although no flag comes before it.
@@ -88,10 +107,17 @@ mod tests {
             ("detect --list=- -- -", "detect --list=- -- /dev/stdin"),
             ("match a.png b.png --matches -", "match a.png b.png --matches /dev/stdin"),
             ("stereo a-b.png -c", "stereo a-b.png -c"),
+            ("collect s --pairs - -o a.db", "collect s --pairs /dev/stdin -o a.db"),
+            ("collect s --matche - --pair-list -", "collect s --matche /dev/stdin --pair-list /dev/stdout"),
         ] {
-            let words = named(given.split(' ').map(OsString::from));
+            let words = named(given.split(' ').map(OsString::from)).unwrap();
             let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
             assert_eq!(words.join(" "), expected);
+        }
+        for folder in ["collect s --work -", "collect s --masks=- -o a.db", "collect s --features - -o a.db"]
+        {
+            let refused = named(folder.split(' ').map(OsString::from)).unwrap_err().to_string();
+            assert!(refused.contains("is -: expected a name"), "{refused}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::arguments::report::ReportArguments;
 use crate::commands::report::how_made;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Files, joined, span};
+use crate::output::{Files, joined, size, span};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Features(a)) => {
             let collection = open(&a.part.work)?.with_limits(a.limits.options());
             let found = features_of_part(&collection, a.part.shard, context);
-            go_on(found.and_then(|found| a.unreadable.check(&found)))
+            go_on(found.and_then(|found| a.unreadable.check(&found, &collection)), SAME_STAGE)
         }
-        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context)),
+        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), SAME_STAGE),
         Some(Stage::Match(a)) => {
             let collection = open(&a.work)?;
-            go_on(match_part(&collection, a.shard, context))
+            go_on(match_part(&collection, a.shard, context), SAME_STAGE)
         }
         Some(Stage::Export(a)) => export_alone(a, context),
         Some(Stage::Status(a)) => status(&open(&a.work)?, a.parts, context),
@@ -58,11 +58,17 @@ fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outco
     match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
 
-/// The same failure, with a hint on how to go on.
-fn go_on<T>(outcome: Outcome<T>) -> Outcome<T> {
+/// Words with which a message says that another command has to come first: none if the command runs all stages.
+const SAME_STAGE: Option<&str> = Some("run the stage `");
+const ALL_STAGES: Option<&str> = None;
+
+/// The same failure, with a hint on how to go on, unless it says `otherwise`.
+fn go_on<T>(outcome: Outcome<T>, otherwise: Option<&str>) -> Outcome<T> {
     outcome.map_err(|failure| match failure {
         Failure::Work(message) => {
-            Failure::Work(format!("{message}\ntiepoint: what is done is kept; run the same command to go on"))
+            let told = otherwise.is_some_and(|words| message.contains(words));
+            let how = if told { "" } else { "; run the same command to go on" };
+            Failure::Work(format!("{message}\ntiepoint: what is done is kept{how}"))
         }
         other => other,
     })
@@ -76,7 +82,7 @@ fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     }
     let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = exported(collection, &arguments.output)?;
-    go_on(after_scan(&collection, added, arguments, context))
+    go_on(after_scan(&collection, added, arguments, context), ALL_STAGES)
 }
 
 fn after_scan(
@@ -97,7 +103,7 @@ fn after_scan(
         }
         features(collection, Shard::ALL, context)
     })?;
-    arguments.unreadable.check(&found)?;
+    arguments.unreadable.check(&found, collection)?;
     if found.searched + found.present == 0 {
         return Err(Failure::work("none of the photographs can be read"));
     }
@@ -128,16 +134,15 @@ fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, co
     // Both may be on one file system, so each must have room for everything.
     let room = places.filter_map(free_bytes).min();
     context.report(|| joined([json!({ "stage": "estimate" }), json!(ahead), json!({ "free_bytes": room })]));
-    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
     let is_short = room.is_some_and(|room| room < bytes);
     if ahead.seconds > LONG || is_short {
-        let free = room.map_or("unknown".into(), gigabytes);
+        let free = room.map_or("unknown".into(), size);
         context.note(&format!(
             "about {} at most for {} photographs and {} pairs on this machine, and {} on disk; {free} are free{}",
             span(ahead.seconds),
             ahead.photographs,
             ahead.pairs,
-            gigabytes(bytes),
+            size(bytes),
             if is_short { ", which may be too little" } else { "" },
         ));
     }
@@ -163,10 +168,9 @@ fn free_bytes(_: &Path) -> Option<u64> {
 }
 
 impl UnreadableArguments {
-    /// Fails if more photographs were left out than allowed.
-    fn check(&self, found: &Extracted) -> Outcome {
-        let (unreadable, all) =
-            (found.unreadable.len(), found.searched + found.present + found.unreadable.len());
+    /// Fails if more photographs were left out than allowed, by all parts so far.
+    fn check(&self, found: &Extracted, collection: &Collection) -> Outcome {
+        let (unreadable, all) = (found.all_unreadable, collection.photographs().len());
         match self.max_unreadable {
             Some(most) if unreadable > most => Err(Failure::work(format!(
                 "{unreadable} of {all} photographs cannot be read, and --max-unreadable allows {most}"
@@ -236,7 +240,7 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     let timed = Timed::start("features", context);
     let found = collection.extract(shard, &context.processors())?;
     for (name, reason) in &found.unreadable {
-        context.note(&format!("{name} is left out: {reason}"));
+        context.complain(&Failure::work(format!("{name} is left out: {reason}")));
     }
     for (name, reason) in &found.failed {
         context.note(&format!("{name} is to be tried again: {reason}"));
@@ -347,10 +351,18 @@ fn inputs(options: &CollectionOptions) -> Vec<PathBuf> {
 }
 
 /// The collection with the options of the output. Fails if a result would replace one of its inputs, or the list of
-/// its photographs in its work folder.
+/// its photographs in its work folder, or if a list could not name its photographs.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
     let own = collection.folder().join("collection.json");
+    let has_tab = collection.photographs().iter().find(|photograph| photograph.name.contains('\t'));
+    if let (Some(list), Some(photograph)) = (&output.pair_list, has_tab) {
+        return Err(Failure::work(format!(
+            "{}: the name {:?} holds a tab, which separates names in a list; rename this photograph, or leave out --pair-list",
+            list.display(),
+            photograph.name
+        )));
+    }
     results(output)?.reads(photographs).reads(inputs(collection.options())).reads([own]).check()?;
     Ok(collection.with_limits(output.limits.options()))
 }
@@ -423,7 +435,7 @@ fn page(
     }
     write_atomically(path, |out| std::io::Write::write_all(out, page.html.as_bytes()))?;
     timed.report(
-        &format!("{}: {:.1} MB", path.display(), page.html.len() as f64 / 1e6),
+        &format!("{}: {}", path.display(), size(page.html.len() as u64)),
         json!({ "page": path.display().to_string(), "bytes": page.html.len() }),
     );
     Ok(())
@@ -438,7 +450,7 @@ fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> O
         for pair in results.pairs_of(block)? {
             let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
             // Names with spaces are separated by a tab, as a list of pairs is read.
-            let between = if names.iter().any(|name| name.contains(' ')) { "\t" } else { " " };
+            let between = if names.concat().contains(char::is_whitespace) { "\t" } else { " " };
             lines += &format!("{}\n", names.join(between));
         }
     }
@@ -454,6 +466,7 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
+    found.changed.iter().for_each(|(name, reason)| context.note(&format!("{name}: {reason}")));
     let left_out = if_any(found.left_out, |n| format!(" ({n} of unreadable photographs)"));
     let [missing_features, missing_pairs, missing_match] =
         [&found.missing, &found.missing_pairs, &found.missing_tiles].map(|all| missing(all, parts));

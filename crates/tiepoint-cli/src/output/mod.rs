@@ -11,7 +11,7 @@ pub(crate) use files::Files;
 pub(crate) use json::joined;
 pub(crate) use paths::{check_image, fill, output_paths};
 pub(crate) use picture::{note_world_file, write_picture};
-pub(crate) use progress::{Log, ProgressLine, span};
+pub(crate) use progress::{Log, ProgressLine, size, span};
 pub(crate) use timing::{Clock, Part, Spent, profile_table};
 
 use crate::failure::{Failure, Outcome};

@@ -23,6 +23,9 @@ pub(crate) enum Log {
     Objects,
 }
 
+/// A task that waits for another process, which is told at once.
+const WAITING: &str = "wait for another scan";
+
 /// The line while the share done is unknown.
 const MESSAGE: &str = "{wide_msg}";
 /// The line during long work.
@@ -104,6 +107,12 @@ impl ProgressLine {
 fn logged(cpu: Cpu, log: Log) -> Cpu {
     let pace = Mutex::new(None::<Pace>);
     cpu.observed(move |work| {
+        if work.task == WAITING {
+            if work.done < work.total {
+                print_error("tiepoint: waiting for another scan of this work folder");
+            }
+            return;
+        }
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let kept = Pace::kept(&mut pace, work, now);
@@ -164,6 +173,14 @@ impl Pace {
             n => format!(", {n} left out"),
         };
         format!("{task}: {done} of {total}{left_out}, {rate:.1}/s, {} left", span(left))
+    }
+}
+
+/// A number of bytes in words.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes as f64 {
+        few if few < 1e9 => format!("{:.1} MB", few / 1e6),
+        many => format!("{:.1} GB", many / 1e9),
     }
 }
 
@@ -269,5 +286,6 @@ mod tests {
         assert_eq!((&object["rate"], &object["seconds_left"]), (&json!(10.0), &json!(180.0)), "{object}");
         let spans = [5.0, 600.0, 7200.0, 1e6].map(span);
         assert_eq!(spans, ["5 s", "10 min", "2.0 h", "11.6 days"]);
+        assert_eq!([30_000_000, 2_500_000_000].map(size), ["30.0 MB", "2.5 GB"]);
     }
 }

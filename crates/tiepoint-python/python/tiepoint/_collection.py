@@ -77,6 +77,7 @@ class Status(TypedDict):
     unreadable: _Told
     unfit: list[str]
     missing_features: list[int]
+    changed: _Told
     pairs: int | None
     tried: int
     left_out: int
@@ -193,7 +194,7 @@ class Collection:
         max_bytes: int | str | None = None,
         sync: bool = True,
     ) -> None:
-        self._core = _core.Collection(work, (max_pixels, max_bytes), sync)
+        self._core = _core.Collection(os.path.abspath(work), (max_pixels, max_bytes), sync)
         self._scanned: Scanned = {}
 
     @classmethod
@@ -238,7 +239,7 @@ class Collection:
         if images is None:
             raise OptionError("images is None: expected a folder, or a list of photographs and folders")
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
-        made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes), sync)
+        made._core, found = _core.Collection.scan(device, os.path.abspath(work), paths, given, (max_pixels, max_bytes), sync)
         _warn(found.pop("warnings"))
         found["refused"] = [(os.fspath(path), reason) for path, reason in found["refused"]]
         found["hidden"] = [os.fspath(path) for path in found["hidden"]]
@@ -405,7 +406,8 @@ class Collection:
         """What is done and what is left, as the command's `collect status` shows it.
 
         ``missing_features``, ``missing_pairs`` and ``missing_match`` are the numbers of photographs and tiles that are left:
-        part ``i`` of ``n`` does those whose number modulo ``n`` is ``i``.
+        part ``i`` of ``n`` does those whose number modulo ``n`` is ``i``. ``changed`` are those of the missing photographs
+        that need another scan, with reasons.
 
         Parameters
         ----------
@@ -525,7 +527,7 @@ class Collection:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
         given = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes, "sync": self.sync}
-        return _pickle.options, (Collection, {"work": os.path.abspath(self.work), **given})
+        return _pickle.options, (Collection, {"work": self.work, **given})
 
 
 def _warn(sentences: Sequence[str]) -> None:

@@ -3,18 +3,20 @@
 use super::camera::{Camera, cameras};
 use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
-use super::{CollectionOptions, FeatureOptions, features, pairs, structure};
+use super::{CollectionOptions, FeatureOptions, PairOptions, features, pairs, structure};
 use crate::device::Cpu;
-use crate::files::{Disk, remove_unfinished, waits_for_disk};
+use crate::files::{Disk, remove_unfinished, waits_for_disk, write_atomically};
 use crate::image::{ReadOptions, Size};
 use crate::options::{Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The version of the format of a work folder.
 const FORMAT: u32 = 2;
@@ -23,6 +25,8 @@ const IMAGES: &str = "images.json";
 const FEATURES: &str = "features";
 /// Recorded in place of the path of given features, because only their content matters.
 const GIVEN: &str = "given";
+/// A scan that waits longer than this for another one says so.
+const SOON: Duration = Duration::from_secs(2);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
@@ -57,7 +61,7 @@ impl Collection {
     /// photographs are the image files among `images` and in the folders among them. This is the stage `scan`, the only
     /// one that looks for changes: photographs that came, went or were replaced, masks, the list of pairs. The options
     /// of pairs, matching and geometry may differ from those of an earlier scan: results that depend on them are then
-    /// made again.
+    /// made again. A list of pairs that can be read only once (`/dev/stdin`) is kept in the folder.
     ///
     /// # Errors
     /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options of features or
@@ -73,6 +77,7 @@ impl Collection {
         options.check()?;
         let work = work.into();
         prepare(&work, options)?;
+        let options = &with_kept_list(options, &work)?;
         let (mut now, mut scanned) = scan::list(images, &options.features, cpu)?;
         if now.photographs.is_empty() {
             return Err(Error::Mismatch(format!(
@@ -82,13 +87,16 @@ impl Collection {
         }
         now.list = pairs::check(&options.pairs, &now.photographs)?;
         Disk::at_once(true).make_folder(&work)?;
-        let _alone = lock(&work)?;
+        let _alone = lock(&work, cpu)?;
         let head = prepare(&work, options)?;
         remove_unfinished(&work, 1)?;
         let before = read_json::<Listing>(&work.join(IMAGES))?.whole().unwrap_or_default();
         let [added, removed] = scan::keep_slots(&before, &mut now);
         let by_count = || if now.photographs.len() <= 20_000 { 64 } else { 256 };
         let block = head.as_ref().map(|head| head.block).or(options.block).unwrap_or_else(by_count);
+        if let Some(head) = &head {
+            (scanned.changed_options, scanned.rematches) = changed_options(&head.options, options)?;
+        }
         let mut collection = Self::new(work, options.clone(), block, now);
         collection.read_touched(cpu)?;
         let now = Head { format: FORMAT, stages: versions(), block, options: value_of(options)? };
@@ -126,6 +134,22 @@ impl Collection {
         let images = folder.join(IMAGES);
         let listing = read_json(&images)?.or_made_by("scan", &images)?;
         Ok(Self::new(folder, options, head.block.max(1), listing))
+    }
+
+    /// The error, or that another scan has meanwhile recorded other options or photographs, which explains it.
+    pub(super) fn unless_overtaken(&self, error: Error) -> Error {
+        let options = read_head(&self.folder.join(OPTIONS)).ok().and_then(Found::whole);
+        let options = options.and_then(|head| serde_json::from_value(head.options).ok());
+        let listing = read_json::<Listing>(&self.folder.join(IMAGES)).ok().and_then(Found::whole);
+        let other = options.is_some_and(|now: CollectionOptions| now != self.options)
+            || listing.is_some_and(|now| now != self.listing);
+        match error {
+            Error::Format { .. } | Error::Mismatch(_) if other => Error::Mismatch(format!(
+                "another scan has changed the options or the photographs of {} meanwhile",
+                self.folder.display()
+            )),
+            error => error,
+        }
     }
 
     fn new(folder: PathBuf, options: CollectionOptions, block: u32, listing: Listing) -> Self {
@@ -339,11 +363,53 @@ fn without_paths(options: &FeatureOptions) -> FeatureOptions {
 }
 
 /// Waits for other scans of the folder to end and keeps them out, if the file system has locks.
-fn lock(work: &Path) -> Result<File> {
+fn lock(work: &Path, cpu: &Cpu) -> Result<File> {
     let path = work.join(format!(".{OPTIONS}.lock"));
     let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
-    let _ = file.lock();
+    let (began, mut task) = (Instant::now(), None);
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        cpu.check()?;
+        if task.is_none() && began.elapsed() > SOON {
+            // The first of two steps reports that the task has begun.
+            let begun = cpu.begin_task("wait for another scan", 2);
+            begun.advance(1);
+            task = Some(begun);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
     Ok(file)
+}
+
+/// The options with a list of pairs that later stages can read, too: what can be read only once is kept in the folder.
+fn with_kept_list(options: &CollectionOptions, work: &Path) -> Result<CollectionOptions> {
+    let mut options = options.clone();
+    if let Some(list) = &mut options.pairs.list
+        && (list.as_path() == Path::new("/dev/stdin")
+            || fs::metadata(&*list).is_ok_and(|found| !found.is_file()))
+    {
+        let text = fs::read(&*list).map_err(|e| Error::io(&*list, e))?;
+        Disk::at_once(true).make_folder(work)?;
+        let kept =
+            std::path::absolute(work.join(format!("{OPTIONS}.pairs"))).map_err(|e| Error::io(work, e))?;
+        write_atomically(&kept, |out| out.write_all(&text))?;
+        *list = kept;
+    }
+    Ok(options)
+}
+
+/// The options that differ from the recorded ones, and whether all pairs have to be matched again because of them.
+fn changed_options(recorded: &Value, now: &CollectionOptions) -> Result<(Vec<String>, bool)> {
+    // Options that an earlier version did not have are the defaults.
+    let Ok(before) = serde_json::from_value::<CollectionOptions>(recorded.clone()) else {
+        return Ok(Default::default());
+    };
+    let without_list = |options: &CollectionOptions| {
+        let pairs = PairOptions { list: None, ..options.pairs.clone() };
+        value_of(&options.clone().with_block(None).with_pairs(pairs))
+    };
+    let mut changed = Vec::new();
+    differences("", &without_list(&before)?, &without_list(now)?, " → ", &mut changed);
+    Ok((changed, (&before.matching, &before.two_view) != (&now.matching, &now.two_view)))
 }
 
 /// Reads the options recorded in the folder `work` and checks `options` against them; `None` if there are none yet.
@@ -365,7 +431,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
                 features["given"] = GIVEN.into();
             }
         }
-        differences("features", &recorded["features"], &given["features"], &mut changed);
+        differences("features", &recorded["features"], &given["features"], " and not ", &mut changed);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
             changed.push(format!("--modality {modality} and not {}", options.modality));
@@ -419,25 +485,25 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// Adds to `changed` the command's options that differ, with the recorded and the given value.
-fn differences(name: &str, old: &Value, new: &Value, changed: &mut Vec<String>) {
+/// Adds to `changed` the command's options that differ, with the recorded and the given value and words between them.
+fn differences(name: &str, old: &Value, new: &Value, between: &str, changed: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in names {
                 let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(key, &value(a), &value(b), changed);
+                differences(key, &value(a), &value(b), between, changed);
             }
         }
         (a, b) if a != b => {
-            let fields = FeatureOptions::default().fields();
+            let fields = CollectionOptions::default().fields();
             let flag = fields.iter().find(|field| field.field == name).map_or(name, |field| &field.flag);
             let shown = |value: &Value| match value {
                 Value::Null => "none".to_owned(),
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            changed.push(format!("--{} {} and not {}", flag.trim_start_matches('!'), shown(a), shown(b)));
+            changed.push(format!("--{} {}{between}{}", flag.trim_start_matches('!'), shown(a), shown(b)));
         }
         _ => {}
     }

@@ -309,7 +309,7 @@ fn matches_at_most(counts: &[f64]) -> f64 {
 /// The number of pairs in a part of a round that are not tried yet, and the number of comparisons of two features for
 /// them.
 fn round_ahead(round: &Round<'_>, shard: Shard, counts: &[f64], cpu: &Cpu) -> Result<(u64, f64)> {
-    let mine: Vec<usize> = (0..round.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
+    let mine = round.pairs.part(shard);
     let ahead = round.statuses(&mine, cpu, |status| {
         let product = |[a, b]: &[u32; 2]| counts[*a as usize] * counts[*b as usize];
         (status.todo.len() as u64, status.todo.iter().map(product).sum::<f64>())

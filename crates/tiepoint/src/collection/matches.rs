@@ -73,6 +73,10 @@ impl Collection {
     /// # Errors
     /// As [`match_pairs`](Self::match_pairs).
     pub fn match_pairs_on(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
+        self.match_part(shard, devices).map_err(|error| self.unless_overtaken(error))
+    }
+
+    fn match_part(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
         let cpu = &devices.cpu;
         let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
@@ -120,7 +124,9 @@ impl Collection {
             {
                 return Err(self.not_given());
             }
-            chosen => chosen.or_made_by("pairs", &self.pairs_path())?,
+            chosen => chosen
+                .or_made_by("pairs", &self.pairs_path())
+                .map_err(|error| self.unless_without_features(states, error))?,
         };
         self.round(states, pairs, 0)
     }

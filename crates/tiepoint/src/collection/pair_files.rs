@@ -201,21 +201,14 @@ impl OwnFiles {
             }
             _ => to.join(".tiepoint"),
         };
-        let text = match std::fs::read_to_string(&list) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(&list, e)),
-            text => text.unwrap_or_default(),
-        };
-        let folder = folder_of(&list).to_owned();
-        // Whatever the list says, nothing outside of its folder is removed or replaced.
-        let is_below =
-            |line: &&str| Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
-        let before = text.lines().filter(is_below).map(|line| folder.join(line)).collect();
+        let before = listed(&list)?;
         Ok(Self { list, before, now: HashSet::new(), open: None })
     }
 
     /// Fails if the file is there and is not one of these.
     fn takes(&mut self, path: PathBuf) -> Result<()> {
-        if !self.before.contains(&path) && path.exists() {
+        // Another export at the same time may have written the file since the list was read.
+        if !self.before.contains(&path) && path.exists() && !listed(&self.list)?.contains(&path) {
             return Err(Error::Mismatch(format!(
                 "{} is there, and was not written by this command: move it away, or choose another place",
                 path.display()
@@ -229,7 +222,8 @@ impl OwnFiles {
                 none => none
                     .insert(OpenOptions::new().create(true).append(true).open(&self.list).map_err(failed)?),
             };
-            writeln!(open, "{}", line_of(&self.list, &path)).map_err(failed)?;
+            // In one piece, because another export may add its lines.
+            open.write_all((line_of(&self.list, &path) + "\n").as_bytes()).map_err(failed)?;
         }
         self.now.insert(path);
         Ok(())
@@ -248,6 +242,18 @@ impl OwnFiles {
         lines.sort();
         write_atomically(&self.list, |out| out.write_all(lines.concat().as_bytes()))
     }
+}
+
+/// The files that a list names; none if there is no list.
+fn listed(list: &Path) -> Result<HashSet<PathBuf>> {
+    let text = match std::fs::read_to_string(list) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(list, e)),
+        text => text.unwrap_or_default(),
+    };
+    // Whatever the list says, nothing outside of its folder is removed or replaced.
+    let is_below =
+        |line: &&str| Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
+    Ok(text.lines().filter(is_below).map(|line| folder_of(list).join(line)).collect())
 }
 
 fn folder_of(list: &Path) -> &Path {
@@ -281,6 +287,20 @@ fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Folder;
+
+    #[test]
+    fn files_of_another_export_at_the_same_time_are_known() {
+        let folder = Folder::new("exports");
+        let exports = [(), ()].map(|()| OwnFiles::open(MatchFormat::Qgis, &folder.join("to")).unwrap());
+        let [path, foreign] = ["to/a__b.points", "to/theirs"].map(|name| folder.join(name));
+        for mut export in exports {
+            export.takes(path.clone()).unwrap();
+            [&path, &foreign].iter().for_each(|path| std::fs::write(path, "").unwrap());
+            assert!(export.takes(foreign.clone()).is_err());
+            export.finish().unwrap();
+        }
+    }
 
     #[test]
     fn pairs_whose_joined_names_are_the_same_are_found() {

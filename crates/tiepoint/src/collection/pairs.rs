@@ -9,7 +9,7 @@ use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matche
 use crate::device::Cpu;
 use crate::files::{Disk, read_text};
 use crate::{Error, Result};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::hash::Hasher;
 use std::io::Read;
@@ -43,6 +43,9 @@ pub(super) struct TiledPairs {
     tiles: Vec<([u32; 2], usize)>,
     /// The pairs of a list in the order of tiles.
     ordered: Vec<[u32; 2]>,
+    /// The number of each tile for the division into parts: its place among all tiles, those with the most pairs first. So
+    /// parts of every Nth number differ by no more pairs than the largest tile has.
+    numbers: Vec<usize>,
 }
 
 impl PairSet {
@@ -77,13 +80,12 @@ impl TiledPairs {
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
+        // A block may have become empty, or hold one photograph, which makes no pair with itself.
+        let held: Vec<usize> = (0..blocks).map(|b| photographs_of(b as usize, collection).len()).collect();
+        let held = |block: u32| held[block as usize];
         let mut ordered = Vec::new();
         let mut tiles: Vec<([u32; 2], usize)> = match &set {
             PairSet::All => {
-                // A block may have become empty, or hold one photograph, which makes no pair with itself.
-                let held: Vec<usize> =
-                    (0..blocks).map(|b| photographs_of(b as usize, collection).len()).collect();
-                let held = |block: u32| held[block as usize];
                 let all = (0..blocks).flat_map(|row| (row..blocks).map(move |column| [row, column]));
                 all.filter(|[row, column]| match row == column {
                     true => held(*row) > 1,
@@ -100,7 +102,28 @@ impl TiledPairs {
         };
         tiles.sort_by_key(|(blocks, _)| turned(*blocks));
         tiles.dedup_by_key(|(blocks, _)| *blocks);
-        Self { set, tiles, ordered }
+        let count = |tile: usize| match (&set, tiles[tile]) {
+            (PairSet::All, ([row, column], _)) if row == column => held(row) * (held(row) - 1) / 2,
+            (PairSet::All, ([row, column], _)) => held(row) * held(column),
+            (PairSet::List(_), (_, start)) => {
+                tiles.get(tile + 1).map_or(ordered.len(), |(_, next)| *next) - start
+            }
+        };
+        let mut largest_first: Vec<usize> = (0..tiles.len()).collect();
+        largest_first.sort_by_cached_key(|tile| Reverse(count(*tile)));
+        let mut numbers = vec![0; tiles.len()];
+        largest_first.into_iter().zip(0..).for_each(|(tile, number)| numbers[tile] = number);
+        Self { set, tiles, ordered, numbers }
+    }
+
+    /// The number by which a tile belongs to a part of the work.
+    pub(super) fn number(&self, tile: usize) -> usize {
+        self.numbers[tile]
+    }
+
+    /// The tiles of a part of the work, in the order in which they are worked on.
+    pub(super) fn part(&self, shard: Shard) -> Vec<usize> {
+        (0..self.tiles()).filter(|tile| shard.has(self.number(*tile))).collect()
     }
 
     pub(super) fn tiles(&self) -> usize {
@@ -185,6 +208,10 @@ impl Collection {
     /// that are needed are missing; [`Error::Mismatch`] when pairs are chosen by position and no photograph records
     /// one; [`Error::Io`].
     pub fn choose_pairs(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
+        self.choose_part(shard, cpu).map_err(|error| self.unless_overtaken(error))
+    }
+
+    fn choose_part(&self, shard: Shard, cpu: &Cpu) -> Result<Option<PairSet>> {
         let states = self.states(cpu)?;
         self.check_forms(&states)?;
         if let Found::Whole(pairs) = self.chosen(&states)? {
@@ -194,7 +221,7 @@ impl Collection {
         let positions = |all| near(photographs, options.neighbours as usize, options.max_metres, all);
         let pairs = match self.resolved() {
             PairChoice::Auto | PairChoice::Exhaustive => PairSet::All,
-            PairChoice::Sequence => sequence(photographs, options.overlap),
+            PairChoice::Sequence => sequence(photographs, options.overlap, |i| !states[i].is_unreadable()),
             PairChoice::Gps => PairSet::list(positions(false)?),
             PairChoice::List => {
                 let (pairs, hash) = read_list(options, photographs)?;
@@ -251,6 +278,11 @@ impl Collection {
         if matches!(choice, PairChoice::List | PairChoice::Matches) {
             parts.push(self.list().unwrap_or(0).to_le_bytes().to_vec());
         }
+        if choice == PairChoice::Sequence {
+            // Where there are none, this adds nothing, so that choices of earlier versions stay valid.
+            let unreadable = states.iter().zip(0_u32..).filter(|(state, _)| state.is_unreadable());
+            parts.extend(unreadable.map(|(_, i)| i.to_le_bytes().to_vec()));
+        }
         if matches!(choice, PairChoice::Gps | PairChoice::TopScale) {
             let positions = self.photographs().iter().map(|p| p.metadata.position);
             parts.push(text_of(&positions.collect::<Vec<_>>()).into_bytes());
@@ -297,9 +329,10 @@ pub(super) fn decode(payload: &[u8], photographs: u32) -> Option<PairSet> {
 }
 
 /// Each photograph with the next `overlap` in the order of names, in which 2 comes before 10, and with those that
-/// follow 1, 2, 4, … places later, up to 2 to the power of `overlap` − 1.
-fn sequence(photographs: &[Photograph], overlap: u32) -> PairSet {
-    let mut order: Vec<u32> = (0..photographs.len() as u32).collect();
+/// follow 1, 2, 4, … places later, up to 2 to the power of `overlap` − 1. Photographs that are not `there` have no place,
+/// as in COLMAP, whose database lacks them.
+fn sequence(photographs: &[Photograph], overlap: u32, there: impl Fn(usize) -> bool) -> PairSet {
+    let mut order: Vec<u32> = (0..photographs.len() as u32).filter(|i| there(*i as usize)).collect();
     order.sort_by(|a, b| {
         let [a, b] = [a, b].map(|i| photographs[*i as usize].name.as_str());
         by_numbers(a, b).then_with(|| a.cmp(b))
@@ -426,7 +459,7 @@ impl<'p> Names<'p> {
             )
         })?;
         let number_of = |name: &str| {
-            let found = self.numbers.get(name.trim()).copied();
+            let found = self.numbers.get(name).or_else(|| self.numbers.get(name.trim())).copied();
             found.ok_or_else(|| {
                 let like = self
                     .names
@@ -508,14 +541,39 @@ mod tests {
     }
 
     #[test]
+    fn parts_have_about_as_many_pairs_each() {
+        let listing = photographs(&vec![None; 500]);
+        for set in [sequence(&listing, 3, |_| true), PairSet::All] {
+            let collection = Collection::of_photographs(
+                CollectionOptions::default().with_block(Some(20)),
+                listing.clone(),
+            );
+            let tiled = TiledPairs::new(set.clone(), &collection);
+            let count = |tile: usize| tiled.tile(tile, &collection).pairs.len();
+            let largest = (0..tiled.tiles()).map(count).max().unwrap();
+            for parts in [1, 2, 4, 7, 1000] {
+                let tiles = |i| tiled.part(Shard::new(i, parts).unwrap());
+                let pairs: Vec<usize> = (0..parts).map(|i| tiles(i).into_iter().map(count).sum()).collect();
+                let [least, most] = [pairs.iter().min(), pairs.iter().max()].map(|n| *n.unwrap());
+                assert!(most - least <= largest, "of {parts}: {pairs:?}");
+                assert_eq!(pairs.iter().sum::<usize>() as u64, set.count(500), "of {parts}");
+            }
+        }
+    }
+
+    #[test]
     fn a_sequence_pairs_neighbours_and_powers_of_two() {
         let ten = photographs(&[None; 12]);
-        let PairSet::List(pairs) = sequence(&ten[..10], 3) else { panic!("a list") };
+        let PairSet::List(pairs) = sequence(&ten[..10], 3, |_| true) else { panic!("a list") };
         let of_first: Vec<u32> = pairs.iter().filter(|p| p[0] == 0).map(|p| p[1]).collect();
         assert_eq!(of_first, [1, 2, 3, 4], "1, 2, 3 and 1, 2, 4");
-        assert_eq!(sequence(&ten[..1], 3), PairSet::List(vec![]), "one alone");
-        let PairSet::List(pairs) = sequence(&ten, 1) else { panic!("a list") };
+        assert_eq!(sequence(&ten[..1], 3, |_| true), PairSet::List(vec![]), "one alone");
+        let PairSet::List(pairs) = sequence(&ten, 1, |i| i != 5) else { panic!("a list") };
         assert!(pairs.contains(&[9, 10]) && !pairs.contains(&[1, 10]), "10 comes after 9: {pairs:?}");
+        assert!(
+            pairs.contains(&[4, 6]) && pairs.len() == 10,
+            "one that cannot be read has no place: {pairs:?}"
+        );
     }
 
     #[test]
@@ -553,6 +611,10 @@ mod tests {
         let read = |text: &str| listed(text, Path::new("list.txt"), &photographs(&[None; 4]));
         let found = read("# pairs\n\nimage 0.jpg\timage 3.jpg\nimage 3.jpg\timage 0.jpg\n").unwrap();
         assert_eq!(found, PairSet::list([[0, 3]]), "by tab");
+        let blank: Vec<Photograph> =
+            (0..).zip([" a.jpg", "a.jpg", "b.jpg "]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let found = listed(" a.jpg\tb.jpg \na.jpg\tb.jpg \n", Path::new("list.txt"), &blank).unwrap();
+        assert_eq!(found, PairSet::list([[0, 2], [1, 2]]), "with blanks at the ends of names");
         for (text, reason) in [("image", "two names"), ("image 0.jpg\tother.jpg", "no photograph")] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains("line 1") && error.contains(reason), "{error}");

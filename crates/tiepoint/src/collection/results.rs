@@ -27,9 +27,16 @@ impl Collection {
     /// [`Error::Format`] when pairs have not been chosen; [`Error::Mismatch`] when pairs have not been matched;
     /// [`Error::Io`]; [`Error::Cancelled`].
     pub fn results(&self, cpu: &Cpu) -> Result<Results<'_>> {
+        self.finished(cpu).map_err(|error| self.unless_overtaken(error))
+    }
+
+    fn finished(&self, cpu: &Cpu) -> Result<Results<'_>> {
         let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
-        let unfinished = || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
+        let unfinished = || {
+            let error = Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
+            self.unless_without_features(&states, error)
+        };
         let closure = self.closure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
         let structure = self.structure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
         let rounds = [first, closure, structure];

@@ -215,12 +215,11 @@ impl<'c> Round<'c> {
         load: impl Fn(usize) -> Result<Arc<Features>> + Sync,
         run: impl FnOnce(&Tiles<'_>, u64) -> Result<()>,
     ) -> Result<Matched> {
-        let mine: Vec<usize> = (0..self.pairs.tiles()).filter(|tile| shard.has(*tile)).collect();
+        let mine = self.pairs.part(shard);
         let statuses =
             self.statuses(&mine, cpu, |status| (status.todo.len() as u64, status.left_out, status.missing))?;
         if let Some(first) = statuses.iter().filter_map(|(.., missing)| *missing).min() {
-            let name = &self.collection.photographs()[first as usize].name;
-            return Err(Error::format(name, "has no features; run the stage `features` first"));
+            return Err(self.collection.without_features(first as usize));
         }
         let todo = mine.iter().zip(&statuses).filter(|(_, (pairs, ..))| *pairs > 0);
         let todo: Vec<usize> = todo.map(|(tile, _)| *tile).collect();

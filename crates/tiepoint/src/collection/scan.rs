@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use walkdir::WalkDir;
 
@@ -99,6 +99,11 @@ pub struct Scanned {
     pub masked: usize,
     /// Photographs that record where they were taken.
     pub positions: usize,
+    /// Options that are not those of the last scan, each with both values.
+    pub changed_options: Vec<String>,
+    /// Whether all pairs have to be matched again because of them.
+    #[serde(skip)]
+    pub(super) rematches: bool,
     /// Files that are left out although they seem to be images, and folders that cannot be read, with the reasons.
     #[serde(serialize_with = "with_reasons")]
     pub refused: Vec<(PathBuf, String)>,
@@ -128,7 +133,16 @@ const NOT_READ: [&str; 7] = ["heic", "heif", "avif", "dng", "cr2", "nef", "arw"]
 /// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with
 /// their masks or given features. Slots are in the order of names.
 pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> Result<(Listing, Scanned)> {
-    let places = inputs.iter().map(|input| Place::of(input)).collect::<Result<Vec<_>>>()?;
+    // One folder keeps the name that it was given, because links in it may lead elsewhere on another machine. Several are
+    // resolved, to find what they have in common.
+    let is_plain = |path: &Path| !path.components().any(|part| part == Component::ParentDir);
+    let resolve = |path: &Path| -> io::Result<PathBuf> {
+        match inputs {
+            [_] if is_plain(path) => Ok(std::path::absolute(path)?.components().collect()),
+            _ => path.canonicalize(),
+        }
+    };
+    let places = inputs.iter().map(|input| Place::of(input, resolve)).collect::<Result<Vec<_>>>()?;
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))
         .ok_or_else(|| Error::Mismatch("no folder of images and no image is given".into()))?;
     let (mut files, mut scanned) = (BTreeMap::new(), Scanned::default());
@@ -236,21 +250,21 @@ pub(super) fn beside(options: &FeatureOptions, name: &str) -> Result<Option<(Pat
 
 /// A file or folder of the inputs.
 struct Place {
-    /// The folder, or the folder that holds the file, with links resolved.
+    /// The folder, or the folder that holds the file.
     folder: PathBuf,
     /// The name of the file, if the input is a file.
     file: Option<PathBuf>,
 }
 
 impl Place {
-    fn of(input: &Path) -> Result<Self> {
+    fn of(input: &Path, resolve: impl Fn(&Path) -> io::Result<PathBuf>) -> Result<Self> {
         let fault = |e| Error::io(input, e);
         if std::fs::metadata(input).map_err(fault)?.is_dir() {
-            return Ok(Self { folder: input.canonicalize().map_err(fault)?, file: None });
+            return Ok(Self { folder: resolve(input).map_err(fault)?, file: None });
         }
         let folder = input.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = input.file_name().map(PathBuf::from);
-        Ok(Self { folder: folder.canonicalize().map_err(fault)?, file })
+        Ok(Self { folder: resolve(folder).map_err(fault)?, file })
     }
 
     /// The file, whatever its extension, or all files below the folder that have the extension of an image.

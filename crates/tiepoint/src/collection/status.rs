@@ -26,6 +26,10 @@ pub struct Status {
     /// The indices of the photographs that are still to be searched. [`Shard`](super::Shard) divides the work by them.
     #[serde(rename = "missing_features")]
     pub missing: Vec<usize>,
+    /// Those of them that have changed since the scan or are gone, so that it has to be run again, and why; the folder alone
+    /// if it is not there.
+    #[serde(serialize_with = "with_reasons")]
+    pub changed: Vec<(String, String)>,
     /// The numbers of the tiles that are still to be compared before pairs can be chosen; 0 alone where nothing is compared
     /// and pairs have not been chosen. [`Shard`](super::Shard) divides the work by them.
     pub missing_pairs: Vec<usize>,
@@ -85,12 +89,15 @@ impl Collection {
                 }
             }
         }
+        status.changed = self.changed(&status.missing, cpu)?;
         let Found::Whole(pairs) = self.chosen(&states)? else {
             if self.resolved() == PairChoice::TopScale {
                 let round = self.top_scale_round(states);
                 let all: Vec<usize> = (0..round.pairs.tiles()).collect();
                 let todo = round.statuses(&all, cpu, |found| !found.todo.is_empty())?;
-                status.missing_pairs = all.into_iter().filter(|tile| todo[*tile]).collect();
+                let missing = all.into_iter().filter(|tile| todo[*tile]);
+                status.missing_pairs = missing.map(|tile| round.pairs.number(tile)).collect();
+                status.missing_pairs.sort_unstable();
             }
             if status.missing_pairs.is_empty() {
                 status.missing_pairs.push(0);
@@ -133,7 +140,7 @@ impl Status {
             let (todo, tried, left_out, verified, inliers, unfit) = found;
             match todo {
                 0 => self.tiles_done += 1,
-                _ => self.missing_tiles.push(tile),
+                _ => self.missing_tiles.push(round.pairs.number(tile)),
             }
             self.tried += tried;
             self.left_out += left_out;
@@ -142,6 +149,7 @@ impl Status {
             let damaged = unfit.filter(|_| todo > 0);
             self.unfit.extend(damaged.map(|why| format!("{} {why}", round.path(tile).display())));
         }
+        self.missing_tiles.sort_unstable();
         Ok(())
     }
 }

@@ -3,9 +3,18 @@
 use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
 
 impl Scanned {
-    /// What a scan left out without being told to, and what the results will lack because of it.
+    /// What a scan changed or left out without being told to, and what the results will lack because of it.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (mut warnings, all) = (Vec::new(), self.photographs);
+        if !self.changed_options.is_empty() {
+            let again = if self.rematches {
+                "all pairs are matched again"
+            } else {
+                "what depends on them is made again"
+            };
+            let changed = self.changed_options.join(", ");
+            warnings.push(format!("options changed since the last scan: {changed}; {again}"));
+        }
         if let Some(first) = self.hidden.first() {
             let count = self.hidden.len();
             warnings

@@ -14,8 +14,8 @@ use tiepoint_gpu::lock;
 /// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The name of the task: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`; for a collection `scan`,
-    /// `read what was touched`, `features`, `look at tiles`, `top-scale`, `match`, `closure`, `export` or `page`.
+    /// The name of the task: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`; for a collection `wait for
+    /// another scan`, `scan`, `read what was touched`, `features`, `look at tiles`, `top-scale`, `match`, `closure`, `export` or `page`.
     pub task: &'static str,
     /// Steps done; it never falls, and reaches `total` when the task ends, even by an error.
     pub done: u64,

@@ -176,6 +176,11 @@ fn given_features_that_do_not_fit_are_reported() {
         assert!(told.contains(words), "{words}: {told}");
     }
     assert_eq!(count(&folder.at("some.db"), IMAGES), 3, "the others are there");
+    let mut endless = all[3].1.clone();
+    let Descriptors::F32(values) = &mut endless.descriptors else { panic!("floats") };
+    values[64 * 9 + 1] = f32::NAN;
+    let refused = Collection::open(folder.at("sift work")).unwrap().import_features(3, &endless).unwrap_err();
+    assert!(refused.to_string().contains("a descriptor holds a number that is infinite or not a number"));
     put(0, &|f| *f = f.subset(&[0, 1]).unwrap());
     put(1, &|f| {
         *f = Features { descriptors: Descriptors::U8(vec![1; 128 * f.len()]), dimension: 128, ..f.clone() }

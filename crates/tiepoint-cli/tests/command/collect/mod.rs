@@ -14,6 +14,7 @@ use super::*;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use std::hash::{DefaultHasher, Hasher};
+use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tiepoint::synth::Random;
@@ -226,7 +227,7 @@ fn damaged_and_foreign_files_are_made_again() {
     std::fs::write(&features[4], b"").unwrap();
     assert!(done() < 3.0, "tiles of photographs without features count as done: {}", done());
     let message = refused(&mut work("collect export --output new.db"), 1);
-    assert!(message.contains("run the stage"), "{message}");
+    assert!(message.contains("has no features; run the stage `features` first"), "{message}");
     assert_eq!(collected(&folder, "whole", ""), whole, "all made again");
 }
 
@@ -301,6 +302,18 @@ fn pairs_are_chosen_in_several_ways() {
         folder.works(format!("collect images --output a.db --device cpu --pairs {arguments}"));
         assert_eq!(count(&folder.at("a.db"), VERIFIED), expected, "{what}");
     }
+    // From a pipe: the work folder keeps it for later stages.
+    let (reading, mut writing) = std::io::pipe().unwrap();
+    writing.write_all(&folder.read("list.txt")).unwrap();
+    drop(writing);
+    let mut piped = folder.tiepoint("collect images --output a.db --work piped --device cpu --pairs -");
+    succeeds(piped.stdin(reading));
+    assert_eq!(count(&folder.at("a.db"), VERIFIED), 2, "a list on stdin");
+    folder.remove("piped/pairs.bin");
+    assert!(folder.works("collect pairs --work piped").contains("3 chosen"));
+    folder.make("tab");
+    folder.texture("tab/a\tb.png", Size::new(60, 40), 3);
+    folder.refuses("collect tab --output tab.db --pair-list tab.txt", 1, &["a\\tb.png", "holds a tab"]);
     folder.refuses("collect images --output gps.db --pairs gps", 1, &["records its position"]);
     folder.refuses("collect images --output gps.db --pairs nonsense", 2, &["expected auto"]);
 }

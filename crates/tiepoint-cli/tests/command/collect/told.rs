@@ -115,6 +115,56 @@ fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
 }
 
 #[test]
+fn options_that_are_not_those_of_the_last_scan_are_told() {
+    let folder = Folder::new("collect-changed-options");
+    photographs(&folder);
+    folder.works("collect scan images --work work --pairs sequence --overlap 2 --ratio 0.6");
+    let again = "collect scan images --work work";
+    let told = "warning: options changed since the last scan: --ratio 0.6 → 0.77, --pairs sequence → auto, --overlap 2 → 10; \
+                all pairs are matched again";
+    assert!(folder.notes(again).contains(told));
+    assert!(!folder.notes(again).contains("options changed"), "the same as before");
+    let told = folder.works(format!("{again} --pairs exhaustive --json"));
+    assert_eq!(value(&told, "changed_options"), "[\"--pairs auto → exhaustive\"]");
+}
+
+#[test]
+fn a_scan_says_that_it_waits_for_another_one() {
+    let folder = Folder::new("collect-waits");
+    photographs(&folder);
+    folder.works("collect scan images --work work");
+    let other = std::fs::File::create(folder.at("work/.collection.json.lock")).unwrap();
+    other.lock().unwrap();
+    let mut scan = folder.tiepoint("collect scan images --work work");
+    let mut waiting = scan.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(waiting.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "tiepoint: waiting for another scan of this work folder\n");
+    drop(other);
+    assert!(waiting.wait().unwrap().success());
+}
+
+#[test]
+fn a_collection_whose_options_another_scan_changed_says_so() {
+    let folder = Folder::new("collect-overtaken");
+    photographs(&folder);
+    let (cpu, images) = (Cpu::sequential(), [folder.at("images")]);
+    let matched = |ratio: f32| {
+        let mut options = CollectionOptions::default();
+        options.matching.ratio = Some(ratio);
+        let collection = Collection::scan(folder.at("work"), &images, &options, &cpu).unwrap().0;
+        collection.extract(Shard::ALL, &[cpu.clone().into()]).unwrap();
+        collection.choose_pairs(Shard::ALL, &cpu).unwrap();
+        collection.match_pairs(Shard::ALL, &[cpu.clone().into()]).unwrap();
+        collection
+    };
+    let (one, other) = (matched(0.7), matched(0.8));
+    other.results(&cpu).unwrap();
+    let error = one.results(&cpu).unwrap_err().to_string();
+    assert!(error.starts_with("another scan has changed the options or the photographs of "), "{error}");
+}
+
+#[test]
 fn the_scan_reports_pairs_that_cannot_be_chosen() {
     let folder = Folder::new("collect-scan-pairs");
     photographs(&folder);

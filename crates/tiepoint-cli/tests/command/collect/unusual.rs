@@ -130,7 +130,9 @@ fn a_part_reports_and_leaves_out_photographs_it_cannot_read() {
     folder.refuses(features, 1, &["1 of 7 photographs"]);
     // A photograph that changed since the scan is tried again, and the other results are kept.
     folder.texture("images/0.png", Size::new(240, 180), 7);
-    folder.refuses(features, 1, &["0.png", "changed since the scan"]);
+    let said = folder.fails(features, 1);
+    let told = "0.png could not be read: has changed since the scan; run the stage `scan` again";
+    assert!(said.contains(told) && !said.contains("run the same command"), "{said}");
     folder.works("collect scan images --work work");
     let told = stage("features");
     assert_eq!(["searched", "present"].map(|key| number(&told, key)), [1.0, 6.0], "{told}");
@@ -138,6 +140,26 @@ fn a_part_reports_and_leaves_out_photographs_it_cannot_read() {
     stage("match --shard 0/1");
     let status = stage("status --parts 7");
     assert!(value(&status, "complete") == "true" && value(&status, "missing_match") == "[]", "{status}");
+}
+
+#[test]
+fn unreadable_photographs_of_all_parts_count_and_have_no_place_in_a_sequence() {
+    let folder = Folder::new("collect-all-unreadable");
+    folder.make("images");
+    (1..6).for_each(|i| folder.texture(&format!("images/{i}.png"), Size::new(120, 90), i));
+    ["2", "3"].iter().for_each(|i| folder.put(&format!("images/{i}.png"), "no picture"));
+    folder.works("collect scan images --work work --pairs sequence --overlap 1");
+    let part =
+        |i| format!("collect features --work work --device cpu --max-unreadable 1 --quiet --shard {i}/2");
+    let said = folder.notes(part(0));
+    assert_eq!(said.lines().count(), 1, "also with --quiet: {said}");
+    assert!(said.contains("3.png is left out"), "{said}");
+    folder.refuses(part(1), 1, &["2.png is left out", "2 of 5 photographs"]);
+    assert_eq!(number(&folder.works("collect pairs --work work --json"), "pairs"), 2.0, "1-4 and 4-5");
+    folder.texture("images/2.png", Size::new(120, 90), 2);
+    let told = folder.works("collect images --output a.db --work work --pairs sequence --overlap 1 --json");
+    let chosen = told.lines().find(|line| line.contains("\"stage\":\"pairs\"")).unwrap();
+    assert_eq!(number(chosen, "pairs"), 3.0, "2 can be read now");
 }
 
 #[test]
@@ -166,6 +188,10 @@ fn broken_links_and_hidden_files_are_reported() {
     ];
     assert!(expected.iter().all(|told| said.contains(told)), "{said}");
     assert!(!said.contains("notes.txt") && !said.contains(".lock"), "{said}");
+    // On another machine the link may lead elsewhere, so its own name is recorded.
+    std::os::unix::fs::symlink("images", folder.at("link")).unwrap();
+    let told = folder.works("collect scan link --work linked --json");
+    assert!(value(&told, "root").ends_with("/link\""), "{told}");
 }
 
 #[test]
@@ -199,6 +225,17 @@ fn a_photograph_that_was_only_touched_is_searched_once() {
         1,
         &["placed.png", "changed since the scan"],
     );
+    let scan_again = "placed.png: has changed since the scan; run the stage `scan` again";
+    folder.works("collect pairs --work other");
+    folder.refuses("collect match --work other --device cpu", 1, &[scan_again]);
+    let said = folder.notes("collect status --work other");
+    assert!(said.contains(scan_again), "{said}");
+    std::fs::rename(folder.at("images"), folder.at("elsewhere")).unwrap();
+    for stage in ["features", "match"] {
+        let said = folder.fails(format!("collect {stage} --work other --device cpu"), 1);
+        assert!(said.contains("images: this folder of photographs is not there on this machine"), "{said}");
+        assert!(!said.contains("placed.png"), "{said}");
+    }
 }
 
 #[test]

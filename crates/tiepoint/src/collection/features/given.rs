@@ -111,6 +111,7 @@ pub(super) fn of_photograph(
             k.x, k.y
         ));
     }
+    files::check(&features)?;
     let features = Features { image: size, ..features };
     match options.features.metric {
         Metric::L2 => check_lengths(&features, options).map(|()| features),

@@ -46,6 +46,10 @@ impl State {
         }
     }
 
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Unreadable(_))
+    }
+
     /// The number of features that are there.
     pub(super) fn count(&self) -> usize {
         match self {
@@ -86,6 +90,9 @@ pub struct Extracted {
     /// Photographs that cannot be read and are left out, with the reasons, in their order.
     #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
+    /// How many photographs of all parts so far cannot be read.
+    #[serde(skip)]
+    pub all_unreadable: usize,
     /// If there is a folder of masks, the photographs of this part that have no mask in it, in their order.
     pub without_mask: Vec<String>,
     /// Photographs that the system failed to read or that have changed since the scan, with the reasons. They must be
@@ -118,6 +125,9 @@ impl Collection {
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
         self.check_not_imported(&todo, &cpu)?;
+        if !todo.is_empty() && !self.root().is_dir() {
+            return Err(Error::format(self.root(), NO_ROOT));
+        }
         if shard == Shard::ALL {
             remove_unfinished(self.folder().join("features"), 2)?;
         } else {
@@ -127,8 +137,12 @@ impl Collection {
             folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
         }
         let found = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
-        let present = mine.len() - todo.len();
-        Ok(Extracted { present, without_mask: self.without_mask(&mine), ..found })
+        let all_unreadable = match shard == Shard::ALL {
+            true => found.unreadable.len(),
+            false => self.states(&cpu)?.iter().filter(|state| state.is_unreadable()).count(),
+        };
+        let (present, without_mask) = (mine.len() - todo.len(), self.without_mask(&mine));
+        Ok(Extracted { present, without_mask, all_unreadable, ..found })
     }
 
     /// The result of this stage for the photograph with this index (its number less one).
@@ -333,6 +347,45 @@ impl Collection {
         Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
     }
 
+    /// Those of these photographs that cannot be searched without another scan, with the reasons; the folder alone if it is
+    /// not there. Content is read only where length or times have changed.
+    pub(super) fn changed(&self, photographs: &[usize], cpu: &Cpu) -> Result<Vec<(String, String)>> {
+        if !photographs.is_empty() && !self.root().is_dir() {
+            return Ok(vec![(self.root().display().to_string(), NO_ROOT.into())]);
+        }
+        let untouched = |path: &Path, version: &FileVersion| {
+            std::fs::metadata(path).is_ok_and(|now| FileVersion::of(&now).is_untouched(version))
+        };
+        let changed = cpu.try_map(photographs.len(), |at| {
+            let (index, photograph) = (photographs[at], &self.photographs()[photographs[at]]);
+            let is_same = untouched(&self.path_of(index), &photograph.file)
+                && photograph.beside.is_none_or(|version| {
+                    self.beside_path(index).ok().flatten().is_some_and(|path| untouched(&path, &version))
+                });
+            let reason = if is_same { None } else { self.sources(index).err() };
+            Ok(reason.map(|reason| (photograph.name.clone(), reason)))
+        })?;
+        Ok(changed.into_iter().flatten().collect())
+    }
+
+    /// The error for a stage that needs the features of a photograph that has none.
+    pub(super) fn without_features(&self, index: usize) -> Error {
+        match self.changed(&[index], &Cpu::sequential()).map(|mut changed| changed.pop()) {
+            Err(error) => error,
+            Ok(Some((name, reason))) => Error::format(name, reason),
+            Ok(None) => Error::format(
+                &self.photographs()[index].name,
+                "has no features; run the stage `features` first",
+            ),
+        }
+    }
+
+    /// The error for a missing stage, or that for missing features, which come before.
+    pub(super) fn unless_without_features(&self, states: &[State], missing: Error) -> Error {
+        let first = states.iter().position(|state| matches!(state, State::Missing(_)));
+        first.map_or(missing, |index| self.without_features(index))
+    }
+
     /// Fails unless the descriptors of all photographs can be compared, or matches are given.
     pub(super) fn check_forms(&self, states: &[State]) -> Result<()> {
         if self.resolved() == PairChoice::Matches {
@@ -377,7 +430,9 @@ fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)
     }
 }
 
-const CHANGED: &str = "has changed since the scan";
+const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
+const NO_ROOT: &str = "this folder of photographs is not there on this machine; give it the same path on every machine, or run \
+                       the stage `scan` again";
 
 /// The content of a file, unless it has changed since the scan. Where the scan did not read the content, a file of the
 /// same length that `as_described` finds to be what the scan recorded has only been touched, and counts as scanned.
@@ -388,7 +443,7 @@ fn as_scanned(
 ) -> Readable<(Vec<u8>, FileVersion)> {
     let (bytes, meta) = match record::content(path) {
         Ok(Found::Whole(read)) => read,
-        Ok(Found::Missing) => return Err("is no longer there".into()),
+        Ok(Found::Missing) => return Err("is no longer there; run the stage `scan` again".into()),
         Ok(Found::Unfit(reason)) => return Err(reason),
         Err(Error::Io { source, .. }) => return Err(source.to_string()),
         Err(other) => return Err(other.to_string()),

@@ -135,7 +135,7 @@ pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Res
 }
 
 /// Fails for lengths that do not fit each other and for numbers that are not finite.
-fn check(features: &Features) -> std::result::Result<(), String> {
+pub(crate) fn check(features: &Features) -> std::result::Result<(), String> {
     features.check().map_err(|e| e.to_string())?;
     let finite = |i: usize| {
         let k = &features.keypoints[i];
