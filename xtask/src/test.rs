@@ -87,14 +87,14 @@ const PARTS: [Part; 8] = [
         run: |data| tests(&["--lib", "--", "--skip", STEREO], data, vec![]),
         variables: everywhere,
     },
+    Part { name: "programs", run: |data| tests(&PROGRAMS[1..], data, vec![]), variables: everywhere },
     Part {
         name: "pages",
         run: report::test,
         variables: |prepared| prepared.browser.then_some(&prepared.variables),
     },
-    Part { name: "programs", run: |data| tests(&PROGRAMS[1..], data, vec![]), variables: everywhere },
-    Part { name: "stereo", run: |data| tests(&["--lib", "--", STEREO], data, vec![]), variables: everywhere },
     Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
+    Part { name: "stereo", run: |data| tests(&["--lib", "--", STEREO], data, vec![]), variables: everywhere },
     Part {
         name: "cluster",
         run: |_| cluster::test(),

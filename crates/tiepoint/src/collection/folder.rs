@@ -5,7 +5,7 @@ use super::record::{Found, content, fingerprint, is_ours, read_json, write_json}
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, PairOptions, features, pairs, structure};
 use crate::device::Cpu;
-use crate::files::{Disk, remove_unfinished, waits_for_disk, write_atomically};
+use crate::files::{Disk, read_within, remove_unfinished, waits_for_disk, write_atomically};
 use crate::image::{ReadOptions, Size};
 use crate::options::{Named, OptionTable};
 use crate::register::Modality;
@@ -387,7 +387,7 @@ fn with_kept_list(options: &CollectionOptions, work: &Path) -> Result<Collection
         && (list.as_path() == Path::new("/dev/stdin")
             || fs::metadata(&*list).is_ok_and(|found| !found.is_file()))
     {
-        let text = fs::read(&*list).map_err(|e| Error::io(&*list, e))?;
+        let text = read_within(&*list, u64::MAX, "two names of photographs a line")?;
         Disk::at_once(true).make_folder(work)?;
         let kept =
             std::path::absolute(work.join(format!("{OPTIONS}.pairs"))).map_err(|e| Error::io(work, e))?;

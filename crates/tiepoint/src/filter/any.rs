@@ -209,16 +209,11 @@ mod tests {
     use crate::device::gpu::all;
     use crate::filter::gpu::testing::images;
     use crate::image::gpu::AnyGpuImage;
-    use crate::image::testing::assert_same;
+    use crate::image::testing::assert_same_any;
     use crate::image::{AnyView, Size};
 
     fn assert_same_made(found: Made, expected: Made, context: &str) {
-        let (found, expected) = (found.into_host().unwrap(), expected.into_host().unwrap());
-        let alike: Result<()> = by_pixel!((found, expected), (found, expected) => {
-            assert_same(&found, &expected, context);
-            Ok(())
-        });
-        alike.unwrap();
+        assert_same_any(&found.into_host().unwrap(), &expected.into_host().unwrap(), context);
     }
 
     type Filter<'f> = &'f dyn Fn(Pixels<'_>, &Processor) -> Result<Made>;

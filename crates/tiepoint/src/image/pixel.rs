@@ -1,9 +1,13 @@
 //! The types of pixel: bytes, 16-bit integers and floats.
 
 pub(crate) mod sealed {
+    use crate::image::grey::{LUMA, level};
+
     /// Keeps [`Pixel`](super::Pixel) to the three types, and gives a generic slice its own type back, for code with a
     /// faster form for one type.
     pub trait Sealed: Copy + crate::image::by_pixel::OfKind {
+        /// Rec. 709 luma.
+        fn luma(rgb: [Self; 3]) -> Self;
         /// 0.5 · (a + b), rounded once, to nearest even.
         fn mean_of_two(a: Self, b: Self) -> Self;
         /// The mean of the means of `a` and of `b`; integers are rounded once, to nearest even.
@@ -12,12 +16,6 @@ pub(crate) mod sealed {
             None
         }
         fn u8s_mut(_: &mut [Self]) -> Option<&mut [u8]> {
-            None
-        }
-        fn u16s(_: &[Self]) -> Option<&[u16]> {
-            None
-        }
-        fn u16s_mut(_: &mut [Self]) -> Option<&mut [u16]> {
             None
         }
         fn f32s(_: &[Self]) -> Option<&[f32]> {
@@ -29,8 +27,13 @@ pub(crate) mod sealed {
     }
     /// Implements [`Sealed`] for an integer type; sums of four fit the second type.
     macro_rules! sealed_integer {
-        ($type:ty, $sum:ty, $slice:ident, $slice_mut:ident) => {
+        ($type:ty, $sum:ty, { $($slices:tt)* }) => {
             impl Sealed for $type {
+                $($slices)*
+                #[inline(always)]
+                fn luma(rgb: [Self; 3]) -> Self {
+                    level(rgb.map(u32::from)) as Self
+                }
                 #[inline(always)]
                 fn mean_of_two(a: Self, b: Self) -> Self {
                     let sum = <$sum>::from(a) + <$sum>::from(b);
@@ -42,18 +45,23 @@ pub(crate) mod sealed {
                     let sum = sum + <$sum>::from(b[0]) + <$sum>::from(b[1]);
                     ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
                 }
-                fn $slice(values: &[Self]) -> Option<&[$type]> {
-                    Some(values)
-                }
-                fn $slice_mut(values: &mut [Self]) -> Option<&mut [$type]> {
-                    Some(values)
-                }
             }
         };
     }
-    sealed_integer!(u8, u16, u8s, u8s_mut);
-    sealed_integer!(u16, u32, u16s, u16s_mut);
+    sealed_integer!(u8, u16, {
+        fn u8s(values: &[Self]) -> Option<&[u8]> {
+            Some(values)
+        }
+        fn u8s_mut(values: &mut [Self]) -> Option<&mut [u8]> {
+            Some(values)
+        }
+    });
+    sealed_integer!(u16, u32, {});
     impl Sealed for f32 {
+        #[inline(always)]
+        fn luma([r, g, b]: [Self; 3]) -> Self {
+            LUMA[2].mul_add(b, LUMA[1].mul_add(g, LUMA[0] * r))
+        }
         #[inline(always)]
         fn mean_of_two(a: Self, b: Self) -> Self {
             0.5 * (a + b)

@@ -13,26 +13,18 @@ use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel};
 use crate::{Error, Result, by_pixel, device::Cpu};
 
 /// Weights of red, green and blue.
-const LUMA: [f32; 3] = [0.2126, 0.7152, 0.0722];
+pub(super) const LUMA: [f32; 3] = [0.2126, 0.7152, 0.0722];
 
 /// Luma of integers, which never exceeds the largest of the three.
 #[inline(always)]
-fn level([r, g, b]: [u32; 3]) -> u32 {
+pub(super) fn level([r, g, b]: [u32; 3]) -> u32 {
     (2126 * r + 7152 * g + 722 * b + 5000) / 10000
 }
 
 /// Luma of a row of `N` channels, of which the first three are red, green and blue.
 fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
-    if let (Some(source), Some(out)) = (T::u8s(source), T::u8s_mut(out)) {
-        let pixels = source.as_chunks::<N>().0;
-        out.iter_mut().zip(pixels).for_each(|(o, p)| *o = level([p[0], p[1], p[2]].map(u32::from)) as u8);
-    } else if let (Some(source), Some(out)) = (T::u16s(source), T::u16s_mut(out)) {
-        let pixels = source.as_chunks::<N>().0;
-        out.iter_mut().zip(pixels).for_each(|(o, p)| *o = level([p[0], p[1], p[2]].map(u32::from)) as u16);
-    } else if let (Some(source), Some(out)) = (T::f32s(source), T::f32s_mut(out)) {
-        let luma = |p: &[f32; N]| LUMA[2].mul_add(p[2], LUMA[1].mul_add(p[1], LUMA[0] * p[0]));
-        out.iter_mut().zip(source.as_chunks::<N>().0).for_each(|(o, p)| *o = luma(p));
-    }
+    let pixels = source.as_chunks::<N>().0;
+    out.iter_mut().zip(pixels).for_each(|(o, p)| *o = T::luma([p[0], p[1], p[2]]));
 }
 
 /// Converts a row of 1 to 4 channels to grey.

@@ -22,17 +22,5 @@ use crate::feature::gpu::GpuDetector;
 ///
 /// With the paper's options it takes 24 (8 bits) to 31 bytes (f32) for each pixel: the image, its sums and the
 /// responses, of which the first octave has 16. There are no parts as for SIFT: an image that needs too much memory is
-/// refused with [`crate::Error::Memory`].
-///
-/// ```no_run
-/// use tiepoint::device::Device;
-/// use tiepoint::feature::surf::{GpuSurf, SurfOptions};
-/// use tiepoint::image::{Image, Size};
-/// let processor = Device::Cuda(0).open(2)?;
-/// let surf = GpuSurf::new(&processor, SurfOptions::default())?;
-/// let image = Image::<u8>::new(Size::new(1920, 1080));
-/// let features = surf.detect(&image, None)?;
-/// println!("{} features", features.len());
-/// # Ok::<(), tiepoint::Error>(())
-/// ```
+/// refused with [`crate::Error::Memory`]. It is used as [`GpuSift`](crate::feature::sift::GpuSift) is.
 pub type GpuSurf = GpuDetector<SurfPipeline>;
