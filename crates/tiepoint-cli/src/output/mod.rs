@@ -17,20 +17,19 @@ pub(crate) use timing::{Clock, Part, Spent, profile_table};
 use crate::failure::{Failure, Outcome};
 use std::io::Write;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Set if a result is written to stdout.
-static DATA_ON_STDOUT: OnceLock<()> = OnceLock::new();
+static DATA_ON_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// With `wanted`, lines go to stderr from now on, because a result is written to stdout.
 pub(crate) fn keep_stdout_for_data(wanted: bool) {
-    if wanted {
-        let _ = DATA_ON_STDOUT.set(());
-    }
+    DATA_ON_STDOUT.fetch_or(wanted, Relaxed);
 }
 
 /// Prints a line on stdout, or on stderr if a result is written to stdout.
 pub(crate) fn print_line(line: &str) {
-    if DATA_ON_STDOUT.get().is_some() {
+    if DATA_ON_STDOUT.load(Relaxed) {
         return print_error(line);
     }
     print_bytes(format!("{line}\n").as_bytes());
@@ -67,18 +66,16 @@ pub(crate) fn check_stdout() -> Outcome {
 }
 
 /// Set with --verbose.
-static VERBOSE: OnceLock<()> = OnceLock::new();
+static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// With `wanted`, [`explain_early`] prints.
 pub(crate) fn be_verbose(wanted: bool) {
-    if wanted {
-        let _ = VERBOSE.set(());
-    }
+    VERBOSE.fetch_or(wanted, Relaxed);
 }
 
 /// Prints a line on stderr with --verbose, also before there is a [`Context`](crate::context::Context).
 pub(crate) fn explain_early(line: &str) {
-    if VERBOSE.get().is_some() {
+    if VERBOSE.load(Relaxed) {
         print_error(line);
     }
 }
