@@ -149,8 +149,8 @@ pub struct Known<'a> {
 /// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
 /// | the others | as they are (NaN as 0), with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
-/// What an earlier file of this name left [beside it](BESIDE) is removed, as by every function that writes a picture. A place on a map goes into a TIFF, and beside
-/// other formats into a world file, which names no coordinate system.
+/// What an earlier file of this name left [beside it](BESIDE) is removed, as by every function that writes a picture. A
+/// place on a map goes into a TIFF, and beside other formats into a world file, which names no coordinate system.
 ///
 /// # Errors
 /// As [`write()`], and [`Error::Format`] for a place without a [transform](Georeference::transform) in another format than

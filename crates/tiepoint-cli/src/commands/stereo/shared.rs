@@ -2,8 +2,10 @@
 //!
 //! Results are written in the order of the pairs, and only some may wait for an earlier one. So a pair is given to a thread
 //! of the CPU if that would finish it before the GPU finishes the pairs that it has and as many more as results may wait;
-//! otherwise to the GPU, if that would finish it before the CPU's threads finish theirs and as many more. Both speeds are measured: that of the
-//! CPU first by the pairs that it computes while the GPU is being opened, that of the GPU first by one pair.
+//! otherwise to the GPU, if that would finish it before the CPU's threads finish theirs and as many more.
+//!
+//! Both speeds are measured: that of the CPU first by the pairs that it computes while the GPU is being opened, that of
+//! the GPU first by one pair.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

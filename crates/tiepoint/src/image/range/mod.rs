@@ -92,7 +92,7 @@ pub fn prepare<'a>(
 pub(super) fn prepare_shown<'a>(
     image: AnyCow<'a>,
     shown: &Mask<'_>,
-    mask: Mask<'a>,
+    mut mask: Mask<'a>,
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
@@ -102,7 +102,6 @@ pub(super) fn prepare_shown<'a>(
         AnyCow::Borrowed(view) => grey(view, cpu)?,
         AnyCow::Owned(image) => AnyCow::Owned(grey(&image, cpu)?.into_owned().unwrap_or(image)),
     };
-    let mut mask = mask;
     if let Some(shown) = shown.view() {
         let mut filled = image.into_image();
         match &mut filled {
