@@ -314,16 +314,32 @@ impl Device {
         chosen: fn(&Self) -> tiepoint::Result<Processor>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
+        let mut found = None;
+        let mut work = |processor: &Processor| work(processor).map(|result| found = Some(result));
+        self.repeated(py, looks, chosen, &mut work)?;
+        found.ok_or_else(without_result)
+    }
+
+    /// Runs `work`, which keeps its result, until it is not cancelled by another call.
+    fn repeated(
+        &self,
+        py: Python<'_>,
+        looks: bool,
+        chosen: fn(&Self) -> tiepoint::Result<Processor>,
+        work: &mut (dyn FnMut(&Processor) -> tiepoint::Result<()> + Send),
+    ) -> PyResult<()> {
         let told = listener(py);
-        let work = || {
+        let mut work = || {
             let mut processor = chosen(self)?;
             processor.cpu = told_of(processor.cpu, told.as_ref());
             work(&processor)
         };
         let looks = looks || told.is_some();
         loop {
-            let found =
-                py.detach(|| if looks { looking(&self.cancel, told.as_ref(), work) } else { Ok(work()) })?;
+            let found = py.detach(|| match looks {
+                true => looking(&self.cancel, told.as_ref(), &mut work),
+                false => Ok(work()),
+            })?;
             let Err(tiepoint::Error::Cancelled) = found else { return found.map_err(raised) };
             // A call of the main thread was interrupted; this one starts again.
             py.detach(|| {
@@ -389,42 +405,59 @@ fn abandonable_after<R: Send + 'static>(
     if !on_main_thread(py)? {
         return Ok(py.detach(work));
     }
-    py.detach(|| {
-        let (found, wait) = channel();
-        let worker = std::thread::Builder::new().spawn(move || {
-            // The receiver is gone if the call was interrupted.
-            let _ = found.send(work());
-        });
-        let worker = worker.map_err(|e| PyRuntimeError::new_err(format!("no thread can be started: {e}")))?;
-        loop {
-            match wait.recv_timeout(LOOK) {
-                Ok(found) => return pending().map_or(Ok(found), Err),
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(signal) = pending() {
-                        end();
-                        let _ = wait.recv_timeout(PATIENCE);
-                        return Err(signal);
-                    }
+    let found = Arc::new(Mutex::new(None));
+    let kept = found.clone();
+    let work = move || *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(work());
+    py.detach(|| finished(&end, Box::new(work)))?;
+    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+    found.take().ok_or_else(without_result)
+}
+
+/// Waits until `work`, which keeps its result, has run on another thread. Not compiled for each kind of work.
+fn finished(end: &(dyn Fn() + Sync), work: Box<dyn FnOnce() + Send>) -> PyResult<()> {
+    let (done, wait) = channel();
+    let worker = std::thread::Builder::new().spawn(move || {
+        work();
+        // The receiver is gone if the call was interrupted.
+        let _ = done.send(());
+    });
+    let worker = worker.map_err(|e| PyRuntimeError::new_err(format!("no thread can be started: {e}")))?;
+    loop {
+        match wait.recv_timeout(LOOK) {
+            Ok(()) => return pending().map_or(Ok(()), Err),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(signal) = pending() {
+                    end();
+                    let _ = wait.recv_timeout(PATIENCE);
+                    return Err(signal);
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
             }
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-        match worker.join() {
-            Err(panic) => resume_unwind(panic),
-            Ok(()) => Err(PyRuntimeError::new_err("the work has ended without a result")),
-        }
-    })
+    }
+    worker.join().map_or_else(|panic| resume_unwind(panic), |()| Err(without_result()))
+}
+
+fn without_result() -> PyErr {
+    PyRuntimeError::new_err("the work has ended without a result")
 }
 
 /// Runs `work` on another thread, and meanwhile checks for signals and reports progress. An exception of a signal or of
 /// the progress function cancels the work, and is raised when the work has ended.
 fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    let (mut work, mut found) = (Some(work), None);
+    watched(cancel, told, &mut || found = work.take().map(|work| work()))?;
+    found.ok_or_else(without_result)
+}
+
+/// [`looking`] for work that keeps its result. Not compiled for each kind of work.
+fn watched(cancel: &Cancel, told: Option<&Told>, work: &mut (dyn FnMut() + Send)) -> PyResult<()> {
     std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
         let worker = scope.spawn(move || {
             // Dropped at the end, also by a panic.
             let _done = done;
-            work()
+            work();
         });
         let mut signal = None;
         while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
@@ -433,7 +466,7 @@ fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() ->
                 cancel.cancel();
             }
         }
-        let found = worker.join();
+        let ended = worker.join();
         // What a signal has ended may have failed before the signal was seen.
         if let Some(signal) = signal.or_else(pending) {
             cancel.reset();
@@ -442,7 +475,8 @@ fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() ->
         if let Some(error) = told.and_then(tell) {
             return Err(error);
         }
-        Ok(found.unwrap_or_else(|panic| resume_unwind(panic)))
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+        Ok(())
     })
 }
 

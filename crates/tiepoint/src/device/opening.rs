@@ -9,9 +9,9 @@
 //! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
 //! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
 
-use super::Cpu;
 use super::cpu::Driver;
 use super::gpu::{Gpu, lower_priority};
+use super::{Cancel, Cpu};
 use crate::{Error, Result};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -161,6 +161,33 @@ impl Opening {
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> (Result<R>, Winner) {
         let Some(lost) = cpu.inner_cancel() else { return (on_cpu(cpu), Winner::Cpu(None)) };
+        let (mut on_gpu, mut on_cpu) = (Some(on_gpu), Some(on_cpu));
+        let (mut there, mut here) = (None, None);
+        let winner = self.run_both(
+            &cpu.clone().cancelled_by(&lost),
+            &lost,
+            &mut |gpu| {
+                there = on_gpu.take().map(|work| work(gpu)).transpose()?;
+                Ok(())
+            },
+            &mut |cpu| {
+                here = on_cpu.take().map(|work| work(cpu));
+                matches!(here, Some(Err(Error::Cancelled)))
+            },
+        );
+        let found = if matches!(winner, Winner::Gpu) { there.map(Ok) } else { here };
+        (found.unwrap_or_else(|| unreachable!("the winner has kept its result")), winner)
+    }
+
+    /// [`race`](Self::race) for work that keeps its results; on the CPU it tells whether it was cancelled. Not compiled
+    /// for each kind of work.
+    fn run_both(
+        &self,
+        cpu: &Cpu,
+        lost: &Cancel,
+        on_gpu: &mut (dyn FnMut(&Gpu) -> Result<()> + Send),
+        on_cpu: &mut dyn FnMut(&Cpu) -> bool,
+    ) -> Winner {
         let over = &AtomicBool::new(false);
         thread::scope(|scope| {
             let there = scope.spawn(|| {
@@ -171,16 +198,16 @@ impl Opening {
                 }
                 Some(found)
             });
-            let found = catch_unwind(AssertUnwindSafe(|| on_cpu(&cpu.clone().cancelled_by(&lost))));
+            let is_cancelled = catch_unwind(AssertUnwindSafe(|| on_cpu(cpu)));
             over.store(true, Ordering::Relaxed);
             // With the lock, so that the other thread is either waiting or sees the flag.
             drop(self.lock());
             self.changed.notify_all();
             let there = there.join().unwrap_or_else(|panic| resume_unwind(panic));
-            match (found.unwrap_or_else(|panic| resume_unwind(panic)), there) {
-                (Err(Error::Cancelled), Some(there @ Ok(_))) => (there, Winner::Gpu),
-                (found, Some(Err(error))) => (found, Winner::Cpu(Some(error))),
-                (found, _) => (found, Winner::Cpu(None)),
+            match (is_cancelled.unwrap_or_else(|panic| resume_unwind(panic)), there) {
+                (true, Some(Ok(()))) => Winner::Gpu,
+                (_, Some(Err(error))) => Winner::Cpu(Some(error)),
+                _ => Winner::Cpu(None),
             }
         })
     }

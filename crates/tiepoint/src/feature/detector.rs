@@ -179,7 +179,11 @@ impl Finder {
         image: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
-        let image = image.into();
+        self.detect_view(image.into(), mask)
+    }
+
+    /// [`detect`](Self::detect), compiled once: not for each type of image.
+    fn detect_view(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
         let on_gpu = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect(image, mask));
         self.search(on_gpu, |cpu| self.on_cpu(image, mask, cpu))
     }
@@ -232,7 +236,11 @@ impl Finder {
         image: impl Into<Pixels<'a>>,
         mask: Option<Pixels<'_>>,
     ) -> Result<GpuFeatures> {
-        let (image, mask) = (image.into(), mask);
+        self.detect_there(&image.into(), mask)
+    }
+
+    /// [`detect_on_device`](Self::detect_on_device), compiled once: not for each type of image.
+    fn detect_there(&self, image: &Pixels<'_>, mask: Option<Pixels<'_>>) -> Result<GpuFeatures> {
         let gpu = self.processor.gpu().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
@@ -296,7 +304,11 @@ impl Finder {
         I: IntoIterator,
         I::Item: Into<AnyView<'a>>,
     {
-        let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
+        self.detect_views(&images.into_iter().map(Into::into).collect::<Vec<_>>())
+    }
+
+    /// [`detect_batch`](Self::detect_batch), compiled once: not for each type of image.
+    fn detect_views(&self, images: &[AnyView<'_>]) -> Vec<Result<Features>> {
         self.processor.expect_pictures(images.len());
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {

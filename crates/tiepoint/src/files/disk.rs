@@ -65,6 +65,12 @@ impl Disk {
         path: &Path,
         content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
     ) -> Result<()> {
+        let mut content = Some(content);
+        self.write_by(path, &mut |out| content.take().map_or(Ok(()), |content| content(out)))
+    }
+
+    /// [`write`](Self::write), not compiled for each content.
+    fn write_by(&self, path: &Path, content: &mut Content<'_>) -> Result<()> {
         let Some(unfinished) = written(path, content).map_err(|source| error(path, source))? else {
             return Ok(());
         };
@@ -121,11 +127,11 @@ impl Write for Opened {
     }
 }
 
+/// What writes the content of a file. It is called once.
+type Content<'c> = dyn FnMut(&mut BufWriter<Opened>) -> io::Result<()> + 'c;
+
 /// Writes a file under a temporary name; `None` if `path` is a device or a pipe, which is written to directly.
-fn written(
-    path: &Path,
-    content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>,
-) -> io::Result<Option<Unfinished>> {
+fn written(path: &Path, content: &mut Content<'_>) -> io::Result<Option<Unfinished>> {
     if let Some(stdout) = stdout(path)? {
         return fill(stdout, content).map(|()| None);
     }
@@ -161,7 +167,7 @@ fn stdout(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-fn fill(file: File, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>) -> io::Result<()> {
+fn fill(file: File, content: &mut Content<'_>) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 16, Opened(file));
     content(&mut writer)?;
     close(writer.into_inner().map_err(IntoInnerError::into_error)?.0)

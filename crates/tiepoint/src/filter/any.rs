@@ -3,6 +3,9 @@
 //! An image in the host's memory is filtered by the processor's GPU, or by its CPU if it has none. If the GPU lacks
 //! memory or a feature, the CPU does the work, and the processor gets a note. An image on a GPU is filtered there, and
 //! its result stays there: the work is queued when a call returns, and the host does not wait, except for blobs.
+//!
+//! What a function does is in an inner one without `impl Into`, so that it is compiled here and not by every crate that
+//! calls it.
 
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
@@ -36,10 +39,13 @@ pub fn gauss<'a>(
     options: &GaussOptions,
     processor: &Processor,
 ) -> Result<Made> {
-    by_pixel!(placed(&image.into()), image => {
-        let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
-        filtered("gauss", image, processor, on_gpu, |view, cpu| gauss::gauss(view, options, cpu))
-    })
+    fn inner(image: &Pixels<'_>, options: &GaussOptions, processor: &Processor) -> Result<Made> {
+        by_pixel!(placed(image), image => {
+            let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
+            filtered("gauss", image, processor, on_gpu, |view, cpu| gauss::gauss(view, options, cpu))
+        })
+    }
+    inner(&image.into(), options, processor)
 }
 
 /// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which represent
@@ -53,16 +59,19 @@ pub fn sobel<'a>(
     border: Border,
     processor: &Processor,
 ) -> Result<Made> {
-    by_pixel!(placed(&image.into()), image => match part {
-        Gradient::Magnitude => {
-            let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel(gpu, Magnitude, border, n);
-            filtered("sobel", image, processor, on_gpu, |view, cpu| {
-                sobel::sobel(view, Magnitude, border, cpu)
-            })
-        }
-        Gradient::X => derivative(image, X, border, processor),
-        Gradient::Y => derivative(image, Y, border, processor),
-    })
+    fn inner(image: &Pixels<'_>, part: Gradient, border: Border, processor: &Processor) -> Result<Made> {
+        by_pixel!(placed(image), image => match part {
+            Gradient::Magnitude => {
+                let on_gpu = |gpu: &Gpu, n| GpuFilter::sobel(gpu, Magnitude, border, n);
+                filtered("sobel", image, processor, on_gpu, |view, cpu| {
+                    sobel::sobel(view, Magnitude, border, cpu)
+                })
+            }
+            Gradient::X => derivative(image, X, border, processor),
+            Gradient::Y => derivative(image, Y, border, processor),
+        })
+    }
+    inner(&image.into(), part, border, processor)
 }
 
 fn derivative<T: GpuPixel + Sobel<Gradient: Into<f64>>>(
@@ -88,12 +97,15 @@ pub fn hessian<'a>(
     options: &HessianOptions,
     processor: &Processor,
 ) -> Result<Made> {
-    of_grey(&image.into(), &processor.cpu, |grey| {
-        by_pixel!(placed(grey), grey => {
-            let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
-            filtered("hessian", grey, processor, on_gpu, |view, cpu| hessian::response(view, options, cpu))
+    fn inner(image: &Pixels<'_>, options: &HessianOptions, processor: &Processor) -> Result<Made> {
+        of_grey(image, &processor.cpu, |grey| {
+            by_pixel!(placed(grey), grey => {
+                let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
+                filtered("hessian", grey, processor, on_gpu, |view, cpu| hessian::response(view, options, cpu))
+            })
         })
-    })
+    }
+    inner(&image.into(), options, processor)
 }
 
 /// The [blobs](hessian::blobs) of the grey of an image of any type.
@@ -105,16 +117,19 @@ pub fn blobs<'a>(
     options: &HessianOptions,
     processor: &Processor,
 ) -> Result<Vec<Blob>> {
-    of_grey(&image.into(), &processor.cpu, |grey| {
-        by_pixel!(placed(grey), grey => match grey {
-            Placed::Host(view) => processor.gpu_or_cpu(
-                "blobs",
-                |gpu| hessian::gpu::blobs(&GpuImage::upload(gpu, view)?, options),
-                |cpu| hessian::blobs(view, options, cpu),
-            ),
-            Placed::Device(image) => hessian::gpu::blobs(image, options),
+    fn inner(image: &Pixels<'_>, options: &HessianOptions, processor: &Processor) -> Result<Vec<Blob>> {
+        of_grey(image, &processor.cpu, |grey| {
+            by_pixel!(placed(grey), grey => match grey {
+                Placed::Host(view) => processor.gpu_or_cpu(
+                    "blobs",
+                    |gpu| hessian::gpu::blobs(&GpuImage::upload(gpu, view)?, options),
+                    |cpu| hessian::blobs(view, options, cpu),
+                ),
+                Placed::Device(image) => hessian::gpu::blobs(image, options),
+            })
         })
-    })
+    }
+    inner(&image.into(), options, processor)
 }
 
 /// [`convolve()`](convolve::convolve()) of an image of any type, in its type.
@@ -127,14 +142,13 @@ pub fn convolve<'a>(
     border: Border,
     processor: &Processor,
 ) -> Result<Made> {
-    fn same<T: GpuPixel>(
-        image: Placed<'_, T>,
-        (kernel, border): (&Kernel, Border),
-        processor: &Processor,
-    ) -> Result<Made> {
-        convolved::<T, T>(image, (kernel, border), processor)
+    fn same<T: GpuPixel>(image: Placed<'_, T>, by: (&Kernel, Border), processor: &Processor) -> Result<Made> {
+        convolved::<T, T>(image, by, processor)
     }
-    by_pixel!(placed(&image.into()), image => same(image, (kernel, border), processor))
+    fn inner(image: &Pixels<'_>, by: (&Kernel, Border), processor: &Processor) -> Result<Made> {
+        by_pixel!(placed(image), image => same(image, by, processor))
+    }
+    inner(&image.into(), (kernel, border), processor)
 }
 
 /// [`convolve()`] with a result in floats, which keep signs and fractions.
@@ -147,7 +161,10 @@ pub fn convolve_f32<'a>(
     border: Border,
     processor: &Processor,
 ) -> Result<Made> {
-    by_pixel!(placed(&image.into()), image => convolved::<_, f32>(image, (kernel, border), processor))
+    fn inner(image: &Pixels<'_>, by: (&Kernel, Border), processor: &Processor) -> Result<Made> {
+        by_pixel!(placed(image), image => convolved::<_, f32>(image, by, processor))
+    }
+    inner(&image.into(), (kernel, border), processor)
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(

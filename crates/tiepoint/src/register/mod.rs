@@ -135,7 +135,7 @@ pub fn register<'a>(
     processor: &Processor,
 ) -> Result<Registration> {
     let (reference, moving) = (reference.into(), moving.into());
-    let Location { features, tie, reference_from_moving } = locate(reference, moving, options, processor)?;
+    let Location { features, tie, reference_from_moving } = located([reference, moving], options, processor)?;
     let size = reference.image.size();
     let warped =
         warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?.into_host()?;
@@ -153,7 +153,15 @@ pub fn locate<'a>(
     options: &RegisterOptions,
     processor: &Processor,
 ) -> Result<Location> {
-    let (reference, moving) = (reference.into(), moving.into());
+    located([reference.into(), moving.into()], options, processor)
+}
+
+/// [`locate`], compiled once: not for each type of input.
+fn located(
+    [reference, moving]: [RegisterInput<'_>; 2],
+    options: &RegisterOptions,
+    processor: &Processor,
+) -> Result<Location> {
     options.check()?;
     by_pixel!(type moving.image.pixel(), T => options.warp.check_fill::<T>())?;
     let (features, tie) = tie_images([moving, reference], options, processor)?;
@@ -200,14 +208,24 @@ pub fn warp_onto<'a>(
     options: &WarpOptions,
     processor: &Processor,
 ) -> Result<WarpedPixels> {
+    warp_onto_size(&moving.into(), reference, reference_from_moving, options, processor)
+}
+
+/// [`warp_onto`], compiled once: not for each type of input.
+fn warp_onto_size(
+    moving: &Pixels<'_>,
+    reference: Size,
+    reference_from_moving: &Model,
+    options: &WarpOptions,
+    processor: &Processor,
+) -> Result<WarpedPixels> {
     let no_inverse = Error::Degenerate {
         model: reference_from_moving.kind().name(),
         reason: "it has no inverse between points, so it cannot warp",
     };
     let map = reference_from_moving.homography().and_then(|map| map.inverse()).ok_or(no_inverse)?;
-    let moving = moving.into();
-    let image = warp_pixels(&moving, &map, reference, options, processor)?;
-    let covered = coverage_pixels(&moving, &map, reference, processor)?;
+    let image = warp_pixels(moving, &map, reference, options, processor)?;
+    let covered = coverage_pixels(moving, &map, reference, processor)?;
     Ok(Warped { image, covered })
 }
 
