@@ -4,6 +4,8 @@
 //! without a copy (`image`), runs the library without the interpreter's lock (`device`), and returns results as arrays
 //! over Rust's memory. There is one file for each topic; each function here calls one function of the library.
 
+// `cargo test --workspace --lib` compiles it as a test in spite of `test = false`; pytest tests it.
+#![cfg(not(test))]
 #![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 

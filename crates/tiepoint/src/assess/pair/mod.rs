@@ -115,6 +115,11 @@ const UPRIGHT: f64 = 0.1;
 const UNLIKE: [f64; 2] = [LIKE, 0.0];
 /// The correlation of grey values if structure says that nothing moved. Pictures of two sensors have −0.2 to 0.34.
 const IN_COMMON: [f64; 2] = [0.35, f64::INFINITY];
+/// The share of the inliers that stayed where they are; above. A map between dust and a scene that moved by a pixel or two has
+/// 0.3 to 0.6.
+const STAYED: [f64; 2] = [0.2, f64::INFINITY];
+/// An inlier stayed if it moved by less than this part of its residual, and that is above this many pixels.
+const STAYS: [f64; 2] = [1.0 / 3.0, 0.2];
 /// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
 /// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
@@ -136,6 +141,9 @@ const CAPTIONS: &str =
 /// What to do if nothing moved, but the pictures agree only in part.
 const FIXED: &str = "Captions, a frame, dust or hot pixels on pictures of different things? Mask them (`--mask`, `--mask-b`). If two \
                      sensors made the pictures, `--modality cross`";
+/// What to do if some of the inliers do not move with the others.
+const STAYING: &str = "Dust, hot pixels or a caption on a scene that moved a little? Mask them (`--mask`, `--mask-b`), or take a smaller \
+                       `--inlier-distance`";
 /// What to do about inliers that are there by chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 
@@ -239,6 +247,8 @@ pub struct PairEvidence {
     pub unlike: Option<f64>,
     /// [`TiePoints::fixed`].
     pub fixed: Option<f64>,
+    /// The share of the inliers that stayed where they are rather than follow the map; none where the model is no map.
+    pub stayed: Option<f64>,
     /// Of the inliers that lie off the plane of most inliers, the share whose neighbours deviate from it as they do;
     /// none where the model is a map, or fewer than three quarters of the inliers lie on one plane.
     pub parallax: Option<f64>,
@@ -340,6 +350,12 @@ impl PairEvidence {
             [xx - 1.0, xy, yx, yy - 1.0].iter().all(|v| v.abs() < UPRIGHT)
         });
         let shifted = places.filter(|_| is_shift && unmoved.is_none());
+        let stays = |&&i: &&usize| {
+            let Correspondence { a, b, .. } = tie.matches[i].correspondence(keypoints[0], keypoints[1]);
+            last[i] > STAYS[1] && length([b[0] - a[0], b[1] - a[1]]) < STAYS[0] * last[i]
+        };
+        let staying = homography.map(|_| tie.inliers.iter().filter(stays).count() as f64);
+        let stayed = staying.map(|staying| staying / tie.inliers.len().max(1) as f64);
         let deviations = Deviations::new(deviations);
         for (i, (m, residual)) in within.into_iter().enumerate() {
             if residual > FAR * threshold && deviations.is_supported(i, threshold) {
@@ -380,6 +396,7 @@ impl PairEvidence {
             shifted,
             unlike: tie.unlike,
             fixed: tie.fixed,
+            stayed,
             parallax: model.kind().is_epipolar().then(|| parallax(keypoints, tie, options)).flatten(),
             common: common.map(|common| common.share),
             common_px: common.map(|common| common.rms_px),
@@ -473,6 +490,11 @@ impl PairEvidence {
                 percent(found)
             );
             reasons.push(Reason::share_above("fixed", found, IN_COMMON, text, FIXED));
+        }
+        if let Some(share) = self.stayed {
+            let text =
+                format!("{} of the inliers stayed where they are rather than follow the map", percent(share));
+            reasons.push(Reason::share_above("stayed", share, STAYED, text, STAYING));
         }
         if let Some(share) = self.parallax {
             let text = format!(

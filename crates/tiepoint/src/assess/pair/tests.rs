@@ -115,6 +115,21 @@ fn what_is_fixed_to_a_sensor_is_doubtful() {
     assert!(found.reasons.iter().any(|r| r.measure == "fixed"), "{found}");
 }
 
+/// Dust on a scene that moves by less than the threshold: the map lies between both.
+#[test]
+fn a_map_between_two_motions_is_doubtful() {
+    let dust = spots(40, [4.0, 7.0]);
+    let seen = |by: [f64; 2], depth: f64| {
+        let scene = |[x, y]: [f64; 2]| 140.0 + 22.0 * Texture::new(7).at(x + by[0], y + by[1], 2.0);
+        spotted(&dust, |p| p, scene, depth)
+    };
+    let found = assessed(&seen([0.0; 2], -90.0), &seen([3.0, 2.0], -90.0), ModelKind::Translation, &NOT_GOOD);
+    assert!(found.reasons.iter().any(|r| r.measure == "stayed"), "{found}");
+    for by in [[0.0; 2], [0.4, 0.2], [3.0, 2.0]] {
+        assessed(&seen([0.0; 2], 0.0), &seen(by, 0.0), ModelKind::Translation, &GOOD);
+    }
+}
+
 #[test]
 fn round_features_have_no_direction() {
     let stars = spots(260, [1.4, 3.0]);

@@ -2,7 +2,9 @@
 //!
 //! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
 //! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255, nor above a tenth of the brightness that 2 %
-//! of the pixels exceed), connected with the border of the picture, and at least 0.2 % of it.
+//! of the pixels exceed), connected with the border of the picture, and at least 0.2 % of it. Where the rest is spread over
+//! the dark area, as cells and vessels are, that is the background of the scene, and nothing is void: where less than half
+//! of the rest is far from it, or no connected part of the rest is half of it.
 
 use super::channels::rows_into;
 use crate::Result;
@@ -28,6 +30,10 @@ const BRIGHT: f64 = 0.02;
 const REACH: usize = 2;
 /// The least share of the picture that can be void.
 const LEAST: f64 = 0.002;
+
+/// Void and the rest are compared on every fourth pixel along both axes; far from void is more than two of these.
+const STEP: usize = 4;
+const FAR: usize = 2;
 
 /// A pixel that was made from several counts if the weight of those that count is above this share.
 pub(super) const WHOLE: f32 = 0.999;
@@ -152,24 +158,51 @@ fn void(grey: &Image<f32>) -> Option<Image<bool>> {
     let mut seen = Image::filled(size, 1, false);
     let mut void: Option<Image<bool>> = None;
     for start in starts {
-        let mut part = Vec::new();
-        let mut next = vec![start];
-        while let Some((x, y)) = next.pop() {
-            if seen.row(y)[x] || !is_dark((x, y)) {
-                continue;
-            }
-            seen.row_mut(y)[x] = true;
-            part.push((x, y));
-            next.extend((x > 0).then(|| (x - 1, y)).into_iter().chain((x + 1 < w).then_some((x + 1, y))));
-            next.extend((y > 0).then(|| (x, y - 1)).into_iter().chain((y + 1 < h).then_some((x, y + 1))));
-        }
+        let part = connected(start, &is_dark, &mut seen);
         if part.len() as f64 >= LEAST * size.area() as f64 {
             let void = void.get_or_insert_with(|| Image::filled(size, 1, false));
             part.into_iter().for_each(|(x, y)| void.row_mut(y)[x] = true);
         }
     }
     // All pixels of the dark squares: so far only their middles are marked.
-    void.map(|middles| near(&middles, REACH))
+    void.map(|middles| near(&middles, REACH)).filter(|void| !is_background(void))
+}
+
+/// The pixels for which `is` holds that are connected with `start`, without those that were seen before.
+fn connected(
+    start: (usize, usize),
+    is: &impl Fn((usize, usize)) -> bool,
+    seen: &mut Image<bool>,
+) -> Vec<(usize, usize)> {
+    let Size { width: w, height: h } = seen.size();
+    let mut part = Vec::new();
+    let mut next = vec![start];
+    while let Some((x, y)) = next.pop() {
+        if seen.row(y)[x] || !is((x, y)) {
+            continue;
+        }
+        seen.row_mut(y)[x] = true;
+        part.push((x, y));
+        next.extend((x > 0).then(|| (x - 1, y)).into_iter().chain((x + 1 < w).then_some((x + 1, y))));
+        next.extend((y > 0).then(|| (x, y - 1)).into_iter().chain((y + 1 < h).then_some((x, y + 1))));
+    }
+    part
+}
+
+/// Whether what is dark is the background over which a scene is spread.
+fn is_background(void: &Image<bool>) -> bool {
+    let size = Size::new(void.size().width.div_ceil(STEP), void.size().height.div_ceil(STEP));
+    let void = Image::from_fn(size, |x, y| void.row(STEP * y)[STEP * x]);
+    let rest = |void: &Image<bool>| void.data().iter().filter(|void| !**void).count();
+    let whole = rest(&void);
+    let mut seen = void.clone();
+    let mut largest = 0;
+    for start in (0..size.area()).map(|i| (i % size.width, i / size.width)) {
+        if !seen.row(start.1)[start.0] {
+            largest = largest.max(connected(start, &|_| true, &mut seen).len());
+        }
+    }
+    2 * rest(&near(&void, FAR)) < whole || 2 * largest < whole
 }
 
 /// Where any pixel at most `reach` away along both axes is true.

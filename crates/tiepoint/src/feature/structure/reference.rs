@@ -65,7 +65,36 @@ pub(super) fn void(grey: &Image<f32>) -> Image<bool> {
     let count = |which: usize| part.data().iter().filter(|p| **p == which).count();
     let large: Vec<bool> =
         (0..=parts).map(|p| p > 0 && count(p) as f64 >= 0.002 * size.area() as f64).collect();
-    Image::from_fn(size, |x, y| any_near(size, [x, y], 2, |u, v| large[part.row(v)[u]]))
+    let void = Image::from_fn(size, |x, y| any_near(size, [x, y], 2, |u, v| large[part.row(v)[u]]));
+    if is_background(&void) { Image::filled(size, 1, false) } else { void }
+}
+
+/// Whether the rest of the picture is spread over the void: by a label for every fourth pixel of the rest, of which the
+/// smallest spreads until nothing changes.
+fn is_background(void: &Image<bool>) -> bool {
+    let size = Size::new(void.size().width.div_ceil(4), void.size().height.div_ceil(4));
+    let rest = Image::from_fn(size, |x, y| !void.row(4 * y)[4 * x]);
+    let far = Image::from_fn(size, |x, y| !any_near(size, [x, y], 2, |u, v| !rest.row(v)[u]));
+    let count = |image: &Image<bool>| image.data().iter().filter(|is| **is).count();
+    let mut label = Image::from_fn(size, |x, y| y * size.width + x);
+    loop {
+        let spread = Image::from_fn(size, |x, y| {
+            let beside =
+                [(-1, 0), (1, 0), (0, -1), (0, 1)].map(|(dx, dy)| (x as isize + dx, y as isize + dy));
+            let of_rest = beside
+                .into_iter()
+                .filter(|(u, v)| inside(size, *u, *v) && rest.row(*v as usize)[*u as usize]);
+            let labels = of_rest.map(|(u, v)| label.row(v as usize)[u as usize]);
+            if rest.row(y)[x] { labels.fold(label.row(y)[x], usize::min) } else { label.row(y)[x] }
+        });
+        if spread == label {
+            break;
+        }
+        label = spread;
+    }
+    let part = |of: usize| Image::from_fn(size, |x, y| rest.row(y)[x] && label.row(y)[x] == of);
+    let largest = (0..size.area()).map(|of| count(&part(of))).max().unwrap_or(0);
+    2 * count(&far) < count(&rest) || 2 * largest < count(&rest)
 }
 
 /// The local means at a pixel of all channels but the last, which is the weight.

@@ -65,6 +65,28 @@ fn every_stage_equals_its_plain_form() {
     }
 }
 
+/// Dark pixels around a whole are void; those between small things are their background.
+#[test]
+fn the_background_of_small_things_is_no_void() {
+    let size = Size::new(160, 120);
+    let on_black = |shows: &dyn Fn(usize, usize) -> bool| {
+        let image = Image::from_fn(size, |x, y| if shows(x, y) { 200_u8 } else { 0 });
+        let intensity = Intensity::of(AnyView::from(&image), None, size, &Cpu::sequential()).unwrap();
+        let void = reference::void(&intensity.grey);
+        let counts = Image::from_fn(size, |x, y| if void.row(y)[x] { 0.0 } else { 1.0 });
+        assert_eq!(intensity.counts, counts);
+        void.data().iter().any(|v| *v)
+    };
+    let within = |x: usize, y: usize, radius: usize| x * x + y * y < radius * radius;
+    assert!(on_black(&|x, y| within(x.abs_diff(80), y.abs_diff(60), 40)), "a round picture");
+    assert!(on_black(&|x, y| (20..140).contains(&x) && y > 30), "a frame");
+    assert!(
+        !on_black(&|x, y| within((x % 40).abs_diff(20), (y % 40).abs_diff(20), 16)),
+        "twelve large things"
+    );
+    assert!(!on_black(&|x, y| (x + y) % 50 < 6), "lines");
+}
+
 /// Levels lie a third of an octave apart or less, and end where a picture would be too small.
 #[test]
 fn levels_reach_as_far_as_asked() {

@@ -102,6 +102,33 @@ fn a_picture_whose_halves_show_one_thing_is_not_good() {
     assert_ne!(verdict(&found), Verdict::Good);
 }
 
+/// Cells on a black ground, as fluorescence shows them, and their negative: the ground is no border that shows nothing.
+#[test]
+fn a_scene_spread_over_a_dark_ground_is_registered() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let cells = |seed, [left, top]: [f64; 2]| {
+        let mut random = Random::new(seed);
+        let mut within = |low, high| random.range(low, high);
+        let cells: Vec<_> = (0..110)
+            .map(|_| [within(0.0, 360.0), within(0.0, 300.0), within(5.0, 12.0), within(60.0, 200.0)])
+            .collect();
+        Image::from_fn(SIZE, |x, y| {
+            let at = |[u, v, radius, bright]: &[f64; 4]| {
+                let far = (x as f64 + left - u).hypot(y as f64 + top - v) / radius;
+                (bright * (4.0 - 4.0 * far).clamp(0.0, 1.0)) as u8
+            };
+            cells.iter().map(at).max().unwrap()
+        })
+    };
+    let negative = |image: Image<u8>| Image::from_fn(SIZE, |x, y| 255 - image.row(y)[x]);
+    let moved = negative(cells(1, [12.0, 7.0]));
+    let found = tied(&cells(1, [0.0; 2]), &moved, ModelKind::Similarity, &cpu).unwrap();
+    let truth = Homography::new([[1.0, 0.0, -12.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]]).unwrap();
+    let error = corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), &truth, SIZE);
+    assert!(error < 0.5, "the corners are off by {error} px");
+    assert_eq!(tied(&cells(2, [0.0; 2]), &moved, ModelKind::Similarity, &cpu), None, "other cells");
+}
+
 /// A picture seen from one side: an affine map fits no better than a similarity.
 #[test]
 fn pure_perspective_is_found() {
