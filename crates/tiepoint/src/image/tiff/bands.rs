@@ -34,9 +34,14 @@ pub(crate) fn elements(kept: &str, band: usize) -> String {
             "description" => "Description",
             _ => return None,
         };
-        Some(format!("<{name}>{}</{name}>", escaped(item.text()?)))
+        // GDAL escapes the text of an item twice.
+        Some(format!("<{name}>{}</{name}>", escaped(&unescaped(item.text()?))))
     };
     document.root_element().children().filter_map(element).collect()
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
 fn escaped(text: &str) -> String {
@@ -60,6 +65,9 @@ mod tests {
         );
         assert_eq!(elements(&of(&format!("{scale}{name}")), 0), "<Scale>0.01</Scale>");
         assert_eq!(elements(&of(&name), 1), "<Description>a &lt; b &amp; c</Description>");
+        let twice =
+            item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &amp;lt; b &amp;amp; c");
+        assert_eq!(elements(&of(&twice), 1), elements(&of(&name), 1), "as GDAL writes it");
         assert_eq!(kept(&of(&other)), None);
         assert_eq!(kept("<GDALMetadata><Item"), None);
     }
