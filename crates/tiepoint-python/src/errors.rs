@@ -19,6 +19,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
         other => {
             // The library names the field of its option.
             let text = other.to_string().replacen("option threshold_px is", "option threshold is", 1);
+            let text =
+                py.import("tiepoint.errors")?.call_method1("_spelled", (text,))?.extract::<String>()?;
             exception(py, class_of(other.kind()), &text).map(PyErr::from_value)
         }
     });

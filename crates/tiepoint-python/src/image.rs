@@ -109,8 +109,9 @@ pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)
         }
         [_, height, width] if width > 0 => Err(wrong_image(&format!(
             "{what} has the shape {:?}: channels come last here, so {height} x {width} pixels are wanted as \
-             ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them",
-            shape, shape[0]
+             ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them; \
+             of a stack of {} images give one at a time",
+            shape, shape[0], shape[0]
         ))),
         _ => Err(wrong_image(&format!(
             "{what} has the shape {shape:?}: expected (height, width) or (height, width, channels){}",

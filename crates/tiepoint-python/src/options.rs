@@ -66,6 +66,13 @@ fn shown<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
+/// Whether an option is a number, other than one of bytes.
+fn takes_numbers(options: &impl OptionTable, name: &str) -> bool {
+    let fields = options.fields();
+    let mut same = fields.iter().filter(|field| field.name == name || field.field == name);
+    same.any(|field| matches!(field.kind, Kind::Integer | Kind::Number) && field.unit != "BYTES")
+}
+
 /// Option structs from keyword arguments, and back.
 pub(crate) trait Options: OptionTable {
     /// These options with some of them replaced.
@@ -73,6 +80,12 @@ pub(crate) trait Options: OptionTable {
         for (key, given) in given.iter() {
             let key = key.extract::<String>()?;
             let value = match value(&given)? {
+                // A text stands for a size in bytes, such as "8GiB"; of other numbers it is a mistake.
+                Value::Text(text) if text.parse::<f64>().is_ok() && takes_numbers(&self, &key) => {
+                    return Err(wrong_option(&format!(
+                        "option {key} is the text {text:?}: expected a number"
+                    )));
+                }
                 Value::Text(name) => Value::Text(ours(&key, name)),
                 other => other,
             };

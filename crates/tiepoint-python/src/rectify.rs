@@ -80,7 +80,8 @@ impl Rectify {
         let right = Picture::of(right, device, "the right image")?;
         let pictures = [&left, &right];
         let options = RegisterOptions::default().with_tie(self.tie).with_modality(self.modality);
-        let tied = Tied::of(py, finder, pictures, &masks, &options)?;
+        let names = ["The left image", "The right image"];
+        let tied = Tied::of(py, finder, names, pictures, &masks, &options)?;
         let found = finder.device.get().run(py, |processor| {
             let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
             Rectified::new(placed, pictures, &self.warp, processor)

@@ -1,6 +1,6 @@
 //! Registration: an image warped onto another.
 
-use crate::errors::{raised, wrong_image};
+use crate::errors::{raised, wrong_image, wrong_option};
 use crate::finder::Finder;
 use crate::matching::tie_options;
 use crate::options::Options;
@@ -9,6 +9,7 @@ use crate::tied::{Masks, Tied};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::by_pixel;
+use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, RegisterOptions, Views, warp_onto};
@@ -32,6 +33,11 @@ impl Register {
         warp: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let (modality, scale_range) = sensors;
+        if ModelKind::from_name(model).is_err() {
+            return Err(wrong_option(&format!(
+                "option model is {model}: expected homography, affine, similarity, rigid or translation"
+            )));
+        }
         let options = RegisterOptions::default()
             .with_tie(tie_options(Some(model), matching, robust, rematch)?.with_scale_range(scale_range))
             .with_views(views.map_or(Views::Auto, Views::Count))
@@ -57,7 +63,8 @@ impl Register {
         ];
         by_pixel!(type moving.pixels().pixel(), T => self.options.warp.check_fill::<T>()).map_err(raised)?;
         let [mask_fixed, mask_moving] = masks;
-        let tied = Tied::of(py, finder, [&moving, &fixed], &[mask_moving, mask_fixed], &self.options)?;
+        let names = ["The moving image", "The fixed image"];
+        let tied = Tied::of(py, finder, names, [&moving, &fixed], &[mask_moving, mask_fixed], &self.options)?;
         let model = tied.tie.b_from_a.ok_or_else(|| wrong_image("the tie points have no model"))?;
         let size = fixed.size();
         let warped = moving.run(py, device, size.area(), |moving, p| {

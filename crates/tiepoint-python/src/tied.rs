@@ -10,14 +10,33 @@ use crate::picture::{Picture, mask_on_host, mask_there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::borrow::Cow;
+use tiepoint::Error;
+use tiepoint::device::Cpu;
 use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
-use tiepoint::image::Image;
 use tiepoint::image::gpu::GpuImage;
+use tiepoint::image::{Image, Range, prepare, shows_nothing};
+use tiepoint::options::Named;
 use tiepoint::register::{
-    Modality, RegisterInput, RegisterOptions, TieOptions, TiePoints, tie_images, tie_pictures_on_device,
+    Modality, RegisterInput, RegisterOptions, TieOptions, TiePoints, TiedPictures, tie_images,
+    tie_pictures_on_device,
 };
+
+/// The error of two images that could not be tied, which says so if one of them shows nothing.
+fn explained(
+    error: Error,
+    names: [&str; 2],
+    images: [RegisterInput<'_>; 2],
+    (range, cpu): (Range, &Cpu),
+) -> Error {
+    let Error::NoModel { error, compared, advice } = error else { return error };
+    let nothing = names.iter().zip(images).find_map(|(name, of)| {
+        let made = prepare(of.image, of.mask, range, cpu).ok()?;
+        Some(format!("{name} shows nothing: {}", shows_nothing(made.image.view(), made.mask.view())?))
+    });
+    Error::NoModel { error, compared, advice: nothing.unwrap_or(advice) }
+}
 
 /// Masks of both images as the caller gives them.
 pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
@@ -27,6 +46,8 @@ pub(crate) struct Tied {
     features: [Found; 2],
     pub(crate) tie: TiePoints,
     options: TieOptions,
+    views: usize,
+    modality: Modality,
 }
 
 enum Found {
@@ -39,6 +60,7 @@ impl Tied {
     pub(crate) fn of(
         py: Python<'_>,
         finder: &Finder,
+        names: [&str; 2],
         pictures: [&Picture; 2],
         masks: &Masks<'_>,
         options: &RegisterOptions,
@@ -52,12 +74,14 @@ impl Tied {
         let device = Some(finder.device.bind(py).as_any());
         let [mask_a, mask_b] = masks.each_ref().map(|mask| mask_on_host(mask.as_ref(), device));
         let (mask_a, mask_b) = (mask_a?, mask_b?);
-        let (features, tie) = finder.device.get().run(py, |processor| {
+        let (features, tied) = finder.device.get().run(py, |processor| {
             let a = RegisterInput { image: a.view(), mask: mask_view(mask_a.as_ref()) };
             let b = RegisterInput { image: b.view(), mask: mask_view(mask_b.as_ref()) };
             tie_images([a, b], &options, processor)
+                .map_err(|error| explained(error, names, [a, b], (options.range, &processor.cpu)))
         })?;
-        Ok(Self { features: features.map(Found::Here), tie, options: options.tie })
+        let TiedPictures { tie, views, modality, .. } = tied;
+        Ok(Self { features: features.map(Found::Here), tie, options: options.tie, views, modality })
     }
 
     /// The same on the GPU on which both lie; `None` if they do not, or if the host is needed.
@@ -93,7 +117,8 @@ impl Tied {
             };
             let masks = [on_host(made_a, mask_a)?, on_host(made_b, mask_b)?];
             let tie = tie.with_masks(masks.each_ref().map(|mask| mask.as_ref().map(Image::view)));
-            Ok(Some(Self { features: [a, b].map(Found::There), tie, options: options.tie }))
+            let (features, options) = ([a, b].map(Found::There), options.tie);
+            Ok(Some(Self { features, tie, options, views: 1, modality: Modality::Same }))
         })
     }
 
@@ -114,6 +139,8 @@ impl Tied {
             Found::There(features) => features.image_size(),
         });
         let tie = tie_dict(py, ([&a, &b], sizes), &self.tie, &self.options)?;
+        tie.set_item("views", self.views)?;
+        tie.set_item("modality", self.modality.name())?;
         result.set_item("tie_points", tie)?;
         drop((a, b));
         let [a, b] = self.features.map(|found| match found {

@@ -1,6 +1,7 @@
 """Objects that are accepted as images, and those that are not."""
 
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -144,7 +145,11 @@ def test_masked_arrays_in_other_calls(scene, pair):
     count[:60] = False
     transparent = tp.register(scene.reference, np.dstack([scene.moving, count * np.uint8(255)]))
     by_mask = tp.register(scene.reference, np.ma.masked_array(scene.moving, ~count))
-    assert by_mask.model == transparent.model and np.array_equal(by_mask.warped, transparent.warped[..., 0])
+    assert by_mask.model == transparent.model
+    shown, opaque = by_mask.covered != 0, transparent.warped[..., 1] == 255
+    assert not (shown & ~opaque).any() and (shown & opaque).sum() > 0.9 * opaque.sum()
+    away = np.abs(by_mask.warped[shown].astype(int) - transparent.warped[shown][:, 0])
+    assert away.max() <= 1
     # Beside a mask that is given, whose NaN means no data as it does for other arrays.
     given = np.where(half, 1.0, np.nan)
     given[60:90, 130:] = 0
@@ -155,6 +160,89 @@ def test_masked_arrays_in_other_calls(scene, pair):
     for image in (pair.left, masked[0]):
         with pytest.raises(tp.MismatchError, match="left mask is 3x3"):
             stereo.compute(image, pair.right, mask_left=np.ones((3, 3)))
+
+
+class WithMask:
+    """An image with a mask, as astropy's CCDData has it."""
+
+    def __init__(self, data, mask):
+        self.data, self.mask, self.shape = data, mask, data.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.data, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32])
+@pytest.mark.parametrize("colours", [None, 1, 3])
+@pytest.mark.parametrize("made", [np.ma.masked_array, WithMask])
+def test_what_is_masked_covers_nothing(scene, dtype, colours, made):
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[90:150, 120:200] = True
+    values = np.where(hole, 255, scene.moving // 2).astype(dtype)
+    if colours:
+        values, mask = np.dstack([values] * colours), np.dstack([hole] * colours)
+    else:
+        mask = hole
+    found = tp.register(scene.reference, made(values, mask), device="cpu")
+    x, y = np.round(found.model.apply((160, 120))).astype(int)
+    assert found.covered[y, x] == 0
+    junk = tp.warp(hole.astype(np.float32), found, shape=hole.shape, interpolation="bilinear") > 0.01
+    assert (found.covered[junk] == 0).all() and 0.5 < (found.covered != 0).mean() < 1
+    assert found.warped.shape == scene.reference.shape + values.shape[2:]
+    shown = found.warped[found.covered != 0]
+    assert np.isfinite(shown).all() and shown.max() < 200
+    hidden = found.warped[y, x]
+    assert (hidden == 0).all() if np.dtype(dtype).kind == "u" else np.isnan(hidden).all()
+
+
+def test_images_without_data_are_called_so(scene):
+    blank = np.zeros((240, 320), np.uint8)
+    transparent = np.dstack([scene.moving, blank])
+    for nothing, why in [
+        (blank, "one value"),
+        (transparent, "no data"),
+        (np.full((240, 320), np.nan, np.float32), "no data"),
+        (np.ma.masked_array(scene.moving, np.ones(blank.shape, bool)), "no data"),
+    ]:
+        with pytest.raises(tp.ModelError, match=f"The moving image shows nothing: .*{why}"):
+            tp.register(scene.reference, nothing, device="cpu")
+        with pytest.raises(tp.ModelError, match=f"The right image shows nothing: .*{why}"):
+            tp.rectify(scene.reference, nothing, device="cpu")
+
+
+def test_messages_name_arguments_and_no_flags(scene):
+    unlike = [tp.synth.scene((200, 150), np.eye(3), seed=seed).reference for seed in (3, 4)]
+    for options in ({"views": 1, "modality": "same"}, {"modality": "cross"}, {"views": 2, "model": "affine"}):
+        with pytest.raises(tp.ModelError) as told:
+            tp.register(*unlike, device="cpu", **options)
+        assert "--" not in str(told.value), str(told.value)
+    with pytest.raises(tp.ModelError, match=r"`model=\"affine\"` .*`views=43`.*`tie_points\(…, model=\"fundamental\"\)`"):
+        tp.register(*unlike, views=1, modality="same", device="cpu")
+    with pytest.raises(tp.OptionError, match="Affine: expected homography, affine, similarity, rigid or translation$"):
+        tp.register(scene.reference, scene.moving, "Affine")
+    with pytest.raises(tp.OptionError, match="threshold is the text \"3\": expected a number"):
+        tp.register(scene.reference, scene.moving, threshold="3")
+    with pytest.raises(tp.ImageError, match="of a stack of 5 images give one at a time"):
+        tp.Sift().detect(np.zeros((5, 48, 64), np.uint8))
+    with pytest.raises(tp.ImageError, match="of a stack of images one"):
+        tp.Sift().detect(np.zeros((48, 64, 5), np.uint8))
+    with pytest.raises(tp.ImageError, match="Dataset of xarray: expected one of its arrays, which are 'red'"):
+        tp.Sift().detect(types.SimpleNamespace(data_vars=["red"]))
+    image = types.SimpleNamespace(GetNumberOfComponentsPerPixel=1)
+    with pytest.raises(tp.ImageError, match="SimpleITK.GetArrayViewFromImage"):
+        tp.Sift().detect(image)
+
+
+def test_a_registration_is_its_model_and_says_how_it_was_found(scene):
+    found = tp.register(scene.reference, scene.moving, device="cpu")
+    assert np.array_equal(np.asarray(found), found.model.matrix)
+    assert (found.tie_points.views, found.tie_points.modality) == (1, "same")
+    assert np.allclose(found.model.apply((3, 4)), found.model.apply([(3, 4)])[0])
+    assert found.model.apply([3, 4, 1]).shape == (2,)
+    cross = tp.register(scene.reference, scene.moving, modality="cross", device="cpu")
+    assert cross.tie_points.modality == "cross"
+    views = tp.register(scene.reference, scene.moving, modality="same", views=4, device="cpu")
+    assert views.tie_points.views == 4
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I;16", "I", "F", "LA"])

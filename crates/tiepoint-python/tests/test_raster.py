@@ -592,6 +592,82 @@ def test_a_colour_photograph_is_three_bands(scene):
     assert found.warped.values.shape == (3, 240, 320) and len(found.gcps) > 50
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+@pytest.mark.parametrize("colours", ["gray alpha", "gray undefined alpha", "red green blue undefined alpha"])
+def test_what_alpha_hides_beside_any_number_of_bands_holds_no_data(scene, tmp_path, colours):
+    rasterio = pytest.importorskip("rasterio")
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:120, 60:200] = True
+    colours = [rasterio.enums.ColorInterp[name] for name in colours.split()]
+    values = np.where(hole, 255, scene.moving // 2).astype(np.uint8)
+    size = {"count": len(colours), "dtype": "uint8", "height": 240, "width": 320}
+    photometric = "RGB" if len(colours) > 3 else "MINISBLACK"
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", photometric=photometric, **size) as file:
+        file.colorinterp = colours
+        file.write(np.stack([values] * (len(colours) - 1) + [np.where(hole, 0, 255).astype(np.uint8)]))
+    moving = raster.read(tmp_path / "a.tif")
+    assert np.array_equal(moving.valid() == 0, hole) and len(moving.bands) == len(colours) - 1
+    warped = raster.register((scene.reference, PLACE), moving, "affine", device="cpu").warped
+    assert warped.bands[:, warped.valid() != 0].max() < 160, "nothing of what is hidden"
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32])
+def test_bands_lack_data_one_by_one_and_colours_together(scene, dtype):
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[60:140, 80:220] = True
+    values = (scene.moving // 2 + 100).astype(dtype)
+    bands = np.stack([values, values, np.where(hole, 0, values).astype(dtype)])
+    place = (scene.reference, PLACE)
+    apart = raster.Raster(bands, nodata=0, searched=(1,))
+    third = raster.register(place, apart, "affine", device="cpu").warped.bands[2]
+    assert not ((third > 0) & (third < 90)).any() and (third == 0).sum() > 10_000
+    if np.dtype(dtype).kind == "u":
+        colours = raster.Raster(bands, nodata=0, searched=(1, 2, 3))
+        third = raster.register(place, colours, "affine", device="cpu").warped.bands[2]
+        assert ((third > 0) & (third < 90)).any(), "0 is a value of blue where pure yellow is"
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_virtual_raster_says_of_bands_what_the_file_says(scene, command, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    size = {"count": 2, "dtype": "int32", "height": 240, "width": 320, "nodata": -7}
+    with rasterio.open(tmp_path / "moving.tif", "w", driver="GTiff", **size) as file:
+        file.write(np.stack([scene.moving.astype(np.int32)] * 2))
+        file.scales, file.offsets, file.units = (0.5, 2), (1, 0), ("m", "K")
+        file.set_band_description(1, "red & edge")
+    profile = {"count": 1, "dtype": "uint8", "height": 240, "width": 320, "crs": CRS, "transform": rasterio.Affine(*PLACE)}
+    with rasterio.open(tmp_path / "map.tif", "w", driver="GTiff", **profile) as file:
+        file.write(scene.reference, 1)
+    found = raster.register(tmp_path / "map.tif", tmp_path / "moving.tif", "affine", device="cpu")
+    found.to_vrt(tmp_path / "ours.vrt", tmp_path / "moving.tif")
+    command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.vrt", check=True)
+
+    def told(name):
+        with rasterio.open(tmp_path / name) as file:
+            return file.dtypes, file.nodatavals, file.scales, file.offsets, file.units, file.descriptions, file.colorinterp
+
+    assert told("ours.vrt") == told("moving.tif")
+    assert told("theirs.vrt") == told("moving.tif")
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_camera_by_polynomials_stays_with_its_pixels(scene, command, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    ones = [1.0] + [0.0] * 19
+    camera = rasterio.rpc.RPC(100, 500, 40, 1, ones, ones, 120, 120, 10, 1, ones, ones, 160, 160)
+    with rasterio.open(tmp_path / "map.tif", "w", driver="GTiff", count=1, dtype="uint8", height=240, width=320) as file:
+        file.rpcs = camera
+        file.write(scene.reference, 1)
+    tp.write(tmp_path / "moving.png", scene.moving)
+    for canvas in ("reference", "union"):
+        words = ("register", tmp_path / "map.tif", tmp_path / "moving.png", "-o", tmp_path / "o.tif", "--canvas", canvas)
+        at = json.loads(command(*words, "--json", check=True).stdout)["reference_at"]
+        with rasterio.open(tmp_path / "o.tif") as file:
+            found = file.rpcs
+        assert (found.samp_off, found.line_off) == (160 + at[0], 120 + at[1])
+        assert (found.lat_off, found.height_off, found.samp_scale) == (40, 100, 160)
+
+
 def test_the_mask_of_a_masked_array_counts(scene):
     hole = np.zeros(scene.moving.shape, bool)
     hole[40:120, 60:200] = True

@@ -4,14 +4,14 @@ use crate::arguments::filter::{FilterArguments, FilterFiles, holds_floats, parse
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::input::Reader;
-use crate::output::{Clock, Part, write_picture};
+use crate::output::{Clock, Part, place_of, write_picture};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{self, AnyImage, Known, OutputFormat};
+use tiepoint::image::{AnyImage, Known, OutputFormat};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { input, output, limits, tiff, .. } = filter.files();
@@ -26,7 +26,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
             "{input}: transparent pixels and those without data are filtered like others, and change those around them"
         ));
     }
-    let place = image::read_georeference(input)?.filter(|place| {
+    let place = place_of(input, context)?.filter(|place| {
         let is_tiff = OutputFormat::of(output).is_ok_and(|format| format == OutputFormat::Tiff);
         is_tiff || place.transform().is_some()
     });

@@ -5,10 +5,9 @@ use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Clock, Part, joined};
+use crate::output::{Clock, Part, joined, place_of};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tiepoint::image;
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint::register::Modality;
 use tiepoint_report::{Section, View};
@@ -41,7 +40,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         if let Some(path) = &arguments.output {
             let names = names_of([&arguments.a, &arguments.b], format);
             let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
-            let place = |path| if placed { image::read_georeference(path) } else { Ok(None) };
+            let place = |path| if placed { place_of(path, context) } else { Ok(None) };
             let places = [place(&arguments.a)?, place(&arguments.b)?];
             if places[1].as_ref().is_some_and(|of| of.has_system() && of.epsg().is_none()) {
                 context.note(&format!(

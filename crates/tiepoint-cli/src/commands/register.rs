@@ -6,7 +6,7 @@ use crate::arguments::register::{Extent, RegisterArguments};
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Clock, Part, write_picture};
+use crate::output::{self, Clock, Part, place_of, write_picture};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
@@ -175,7 +175,7 @@ impl Laid {
     fn write_warped(&self, path: &Path, arguments: &RegisterArguments, context: &Context) -> Outcome {
         let reference = arguments.reference.as_path();
         let (shown, named) = (path.display(), reference.display());
-        let place = image::read_georeference(reference)?.map(|place| place.shifted(self.at));
+        let place = place_of(reference, context)?.map(|place| place.shifted(self.at));
         let is_tiff = OutputFormat::of(path)? == OutputFormat::Tiff;
         let has_transform = place.as_ref().is_some_and(|place| place.transform().is_some());
         let beside = has_transform && path.extension().is_some();

@@ -112,16 +112,7 @@ impl Picture {
 
     /// Why nothing can be found in it, if it is blank.
     pub(crate) fn shows_nothing(&self) -> Option<&'static str> {
-        by_pixel!(self.grey().view(), view => {
-            let mut shown = (0..view.size().height).flat_map(|y| {
-                let row = view.row(y).iter().enumerate();
-                row.filter(move |(x, _)| self.mask.as_ref().is_none_or(|mask| mask.row(y)[*x] != 0)).map(|(_, v)| v)
-            });
-            match shown.next() {
-                None => Some("it has no data, or its mask leaves nothing"),
-                Some(first) => shown.all(|v| v == first).then_some("all of its pixels have one value"),
-            }
-        })
+        image::shows_nothing(self.grey().view(), self.mask.as_ref().map(Image::view))
     }
 
     /// The image as its file holds it, if that was asked for.

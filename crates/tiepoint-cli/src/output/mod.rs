@@ -10,7 +10,7 @@ mod timing;
 pub(crate) use files::Files;
 pub(crate) use json::joined;
 pub(crate) use paths::{check_image, fill, output_paths};
-pub(crate) use picture::{note_world_file, write_picture};
+pub(crate) use picture::{note_world_file, place_of, write_picture};
 pub(crate) use progress::{Log, ProgressLine, size, span};
 pub(crate) use timing::{Clock, Part, Spent, profile_table};
 

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::failure::Outcome;
 use std::path::Path;
-use tiepoint::image::{self, AnyImage, Known, OutputFormat};
+use tiepoint::image::{self, AnyImage, Georeference, Known, OutputFormat};
 
 /// Writes a picture with what is known about it, and prints a note if values were clamped.
 pub(crate) fn write_picture(
@@ -24,6 +24,19 @@ pub(crate) fn write_picture(
         note_world_file(path, context);
     }
     Ok(())
+}
+
+/// Where the picture at `path` lies on a map, with a note if GDAL uses another place.
+pub(crate) fn place_of(path: &Path, context: &Context) -> Outcome<Option<Georeference>> {
+    let place = image::read_georeference(path)?;
+    if place.as_ref().is_some_and(|place| image::other_place(path, place)) {
+        context.note(&format!(
+            "{}: its .aux.xml file, which is not read, has another place on the map than the picture itself; GDAL and QGIS use \
+             that one: make a GeoTIFF of it (gdal_translate)",
+            path.display()
+        ));
+    }
+    Ok(place)
 }
 
 /// Prints a note if a world file is beside a picture that was written without a place on the map.

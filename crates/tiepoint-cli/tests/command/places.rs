@@ -119,6 +119,42 @@ fn a_result_has_the_place_of_its_pixels() {
     assert!(told.contains("n.tif has no coordinate system: b.png has its place in an .aux.xml"), "{told}");
 }
 
+/// GDAL and QGIS go by the file beside a GeoTIFF.
+#[test]
+fn another_place_beside_a_geotiff_is_told() {
+    let folder = Folder::new("other-place");
+    parts(&folder);
+    folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
+    folder.works("register b.png a.png -o map.tif");
+    for (text, is_told) in
+        [("500000, 0.5, 0, 4600000, 0, -0.5", false), ("7, 0.5, 0, 4600000, 0, -0.5", true)]
+    {
+        let text = format!("<PAMDataset><GeoTransform>{text}</GeoTransform></PAMDataset>");
+        for line in
+            ["register map.tif a.png -o o.tif", "match a.png map.tif -o o.vrt", "filter gauss map.tif o.tif"]
+        {
+            folder.put("map.tif.aux.xml", &text);
+            let told = folder.notes(line);
+            assert_eq!(told.contains("map.tif: its .aux.xml file"), is_told, "{line}: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_no_data_value_that_gdal_keeps_beside_a_picture_counts() {
+    let folder = Folder::new("no-data-beside");
+    parts(&folder);
+    let (image, edge) = (folder.bytes("a.png"), 220);
+    folder.write("m.png", Image::from_fn(SIZE, |x, y| if x < edge { image.row(y)[x].max(1) } else { 0 }));
+    folder.put(
+        "m.png.aux.xml",
+        "<PAMDataset><PAMRasterBand band=\"1\"><NoDataValue>0</NoDataValue></PAMRasterBand></PAMDataset>",
+    );
+    let json = folder.works("register b.png m.png --model translation -o o.tif --json");
+    let covered = number(&json, "covered");
+    assert!((covered - 120.0 / 320.0).abs() < 0.01, "{json}");
+}
+
 #[test]
 fn a_world_file_of_another_picture_stays_and_is_told_of() {
     let folder = Folder::new("world-files");

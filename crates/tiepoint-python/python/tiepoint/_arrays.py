@@ -86,10 +86,15 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
         raise ImageError(f"{what} is a path, {os.fspath(given)!r}: expected an array; tiepoint.read reads the file")
     if isinstance(given, bytes):
         raise ImageError(f"{what} is bytes: expected an array; tiepoint.io.decode reads the bytes of a file")
-    if isinstance(given, np.ma.MaskedArray):
-        if np.ma.getmaskarray(given).any():
+    if (holed := masked(given)) is not None:
+        if np.ma.getmaskarray(holed).any():
             raise ImageError(f"{what} is a masked array, and this call takes no mask: .filled(value) says what is there")
-        given = given.data
+        given = holed.data
+    if hasattr(given, "data_vars"):
+        names = ", ".join(map(repr, given.data_vars))
+        raise ImageError(f"{what} is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
+    if hasattr(given, "GetNumberOfComponentsPerPixel"):
+        raise ImageError(f"{what} is an image of SimpleITK: expected an array; SimpleITK.GetArrayViewFromImage(image) gives it")
     if hasattr(given, "getbands") and hasattr(given, "convert"):
         mode = _MODES.get(given.mode)
         if given.mode == "P":
@@ -141,47 +146,65 @@ def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
     return np.where((found != 0) & (found == found), np.uint8(255), np.uint8(0))
 
 
-def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
-    """An image and its mask. The mask of a masked array, which is True where there is no data, is taken into account."""
+def masked(given: Any) -> Any:
+    """A masked array of NumPy; one is also made of another array with truth values of its shape as its ``mask``, True where
+    there is no data, as astropy's have them. None for other images."""
     import sys
 
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(given, numpy.ma.MaskedArray):
+    if numpy is None:
+        return None
+    if isinstance(given, numpy.ma.MaskedArray):
+        return given
+    holes = getattr(given, "mask", None)
+    if not isinstance(holes, numpy.ndarray) or holes.dtype != bool or holes.shape != getattr(given, "shape", None):
+        return None
+    values = (getattr(given, name, None) for name in ("unmasked", "data"))
+    found = next((each for each in values if isinstance(each, numpy.ndarray)), None)
+    return None if found is None else numpy.ma.MaskedArray(numpy.asarray(found), holes)
+
+
+def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
+    """An image and its mask. The mask of a masked array, which is True where there is no data, is taken into account."""
+    holed = masked(given)
+    if holed is None:
         return given, counting
-    holes = numpy.ma.getmaskarray(given)
+    import numpy
+
+    holes = numpy.ma.getmaskarray(holed)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
     if counting is None:
-        return given.data, ~holes
+        return holed.data, ~holes
     counts = mask(counting, "the mask")
     # The compiled half refuses a mask of another size.
     if counts.shape[:2] == holes.shape:
         counts[holes] = 0
-    return given.data, counts
+    return holed.data, counts
 
 
-def without_data(given: Any, what: str) -> tuple[Any, bool]:
+def without_data(given: Any, what: str) -> tuple[Any, Any]:
     """A masked array as an image that features are searched in: its masked pixels are NaN in floats and transparent in
-    integers. Also whether it got an alpha channel for that. Other images are returned as they are."""
-    import sys
+    integers. Also where it is masked, (H, W), or None. Other images are returned as they are."""
+    holed = masked(given)
+    if holed is None:
+        return given, None
+    import numpy
 
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(given, numpy.ma.MaskedArray):
-        return given, False
-    holes, found = numpy.ma.getmaskarray(given), image(given.data, what)
+    holes, found = numpy.ma.getmaskarray(holed), image(holed.data, what)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
     if not holes.any():
-        return found, False
+        return found, None
     if found.dtype.kind == "f":
         found = found.copy()
         found[holes] = numpy.nan
-        return found, False
+        return found, holes
     pixels = found if found.ndim == 3 else found[..., None]
     alpha = numpy.where(holes, 0, numpy.iinfo(found.dtype).max).astype(found.dtype)[..., None]
     if pixels.shape[-1] in (2, 4):
-        return numpy.concatenate([pixels[..., :-1], numpy.minimum(pixels[..., -1:], alpha)], -1), False
-    return numpy.concatenate([pixels, alpha], -1), True
+        return numpy.concatenate([pixels[..., :-1], numpy.minimum(pixels[..., -1:], alpha)], -1), holes
+    return numpy.concatenate([pixels, alpha], -1), holes
 
 
 def lies_on_host(given: Any) -> bool:

@@ -83,15 +83,20 @@ class Model(Result):
 
         Parameters
         ----------
-        xy : array_like, (N, 2), (N, 1, 2) or (N, 3)
+        xy : array_like, (N, 2), (N, 1, 2) or (N, 3), or one point, (2,) or (3,)
             Points of A in pixels; three values are homogeneous coordinates.
 
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN on the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0.
+            (N, 2) points of B, NaN on the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0. Of one
+            point (2,) or (3,).
         """
-        return _core.apply(self._between_pixels(), _arrays.points(xy, "xy"))
+        given = _arrays.array(xy, "xy")
+        if given.shape in ((2,), (3,)):
+            one: _Floats = _core.apply(self._between_pixels(), _arrays.points(given[None], "xy"))[0]
+            return one
+        return _core.apply(self._between_pixels(), _arrays.points(given, "xy"))
 
     def inverse(self) -> Model:
         """The model from B to A.
@@ -351,7 +356,8 @@ def warp(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``; other numbers become ``float32``. One on a CUDA device is warped there, and
+        ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``, which rounds whole
+        numbers beyond 2²⁴. One on a CUDA device is warped there, and
         the result stays there.
     model : Model, Estimate or array_like
         From `image` to the output: a homography, affine map or similarity, or the (3, 3) or (2, 3) matrix of one.
@@ -367,7 +373,7 @@ def warp(
     Returns
     -------
     ndarray or DeviceArray
-        An image of that shape, with the input's type and channels.
+        An image of that shape, with the input's channels, and its type if that is one of those three.
     """
     pixels: Any = image if hasattr(image, "shape") else _arrays.image(image, "the image")
     if shape is None:

@@ -96,6 +96,10 @@ class TiePoints(Result):
     reasons : list of dict
         What was measured, the worst first: ``measure``, ``value``, ``expected``, ``verdict``, ``text``, and ``next``, what
         to do about it, or None.
+    views : int
+        Simulated views of each image that were matched; 1: the images themselves.
+    modality : str
+        ``"same"`` by features, ``"cross"`` by structure, as images of different sensors.
     """
 
     a: Features
@@ -109,6 +113,8 @@ class TiePoints(Result):
     iterations: int
     verdict: _Verdict | None = None
     reasons: list[Reason] = dataclasses.field(default_factory=list)
+    views: int = 1
+    modality: Literal["same", "cross"] = "same"
 
     @property
     def xy_a(self) -> npt.NDArray[np.float32]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
-from ._arrays import like, unmasked, without_data
+from ._arrays import image, like, masked, unmasked, without_data
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
-from ._geometry import Model, robust
+from ._geometry import Model, robust, warp
 from ._matching import Rematch, TiePoints, matching, second, tied
 from ._progress import watched
 from .errors import OptionError
@@ -43,9 +44,11 @@ class Registration(Result):
     fixed, moving : array_like
         The images that were given.
     warped : ndarray or DeviceArray
-        `moving` on the pixels of `fixed`, with its own type and channels; on the device where `moving` lies.
+        `moving` on the pixels of `fixed`, with its channels; on the device where `moving` lies. Its type is that of `moving`
+        if that is ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``.
     covered : ndarray or DeviceArray
-        (H, W) uint8: 255 inside of `moving`, else 0. Transparent pixels and NaN of `moving` are 255, too.
+        (H, W) uint8: 255 inside of `moving`, else 0. It is 0, too, where a masked array is masked, or would be interpolated
+        from masked pixels: there `warped` is `fill`, or NaN in floats. Transparent pixels and NaN of other images are 255.
     model : Model
         From `moving` to `fixed`.
     tie_points : TiePoints
@@ -65,6 +68,9 @@ class Registration(Result):
     def verdict(self) -> _Verdict | None:
         """That of the tie points: ``"good"``, ``"doubtful"`` or ``"poor"``; its reasons are ``tie_points.reasons``."""
         return self.tie_points.verdict
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.model.__array__(dtype, copy)
 
     def _summary(self) -> list[tuple[str, str]]:
         import numpy as np
@@ -174,7 +180,8 @@ def register(
     Parameters
     ----------
     fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
-        The image that stays, and the one that is warped. The command calls the first REFERENCE. Two images on a CUDA
+        The image that stays, and the one that is warped. The command calls the first REFERENCE. Of two and four channels the
+        last is alpha, as in `Sift.detect`. Two images on a CUDA
         device are searched and warped there, and the results stay there. They are copied to the host only if pixels are
         transparent or NaN, for simulated views, or if the other image is there.
     model : {"homography", "affine", "similarity", "rigid", "translation"}
@@ -225,16 +232,38 @@ def register(
         {"interpolation": interpolation, "fill": fill},
     )
     finder = _finder(detector, device)
-    (a, _), (b, has_alpha) = without_data(fixed, "the fixed image"), without_data(moving, "the moving image")
+    (a, _), (b, holes) = without_data(fixed, "the fixed image"), without_data(moving, "the moving image")
     with watched(progress):
         found = work.run(finder._finder, a, b, (mask_fixed, mask_moving))
     of_moving, of_fixed = found["features"]
     tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
-    warped = found["warped"]
-    if has_alpha:
-        warped = warped[..., 0] if warped.shape[-1] == 2 else warped[..., :-1]
-    return Registration(fixed, moving, like(warped, moving), found["covered"], tie.model, tie)
+    warped, covered = found["warped"], found["covered"]
+    if holes is not None:
+        placed = {"interpolation": interpolation, "device": device}
+        warped, covered = _holed(found, image(masked(moving).data, "the moving image"), holes, tie.model, fill, placed)
+    return Registration(fixed, moving, like(warped, moving), covered, tie.model, tie)
+
+
+def _holed(
+    found: dict[str, Any], moving: Any, holes: Any, model: Model, fill: float, placed: dict[str, Any]
+) -> tuple[Any, Any]:
+    """A masked image warped, and where it has pixels that are not interpolated from masked ones."""
+    import numpy as np
+
+    warped, covered = np.asarray(found["warped"]), np.asarray(found["covered"]) != 0
+    whole = moving.dtype.kind == "u"
+    if whole:
+        source = moving.astype(np.float32)
+        source[holes] = math.nan
+        source = source[..., 0] if source.shape[2:] == (1,) else source
+        warped = np.asarray(warp(source, model, shape=covered.shape, fill=math.nan, **placed))
+    there = ~np.isnan(warped)
+    covered = covered & (there if there.ndim == 2 else there.all(-1))
+    if whole:
+        warped = np.where(covered if warped.ndim == 2 else covered[..., None], warped, fill)
+        warped = np.rint(warped).clip(0, np.iinfo(moving.dtype).max).astype(moving.dtype)
+    return warped, np.where(covered, np.uint8(255), np.uint8(0))
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:

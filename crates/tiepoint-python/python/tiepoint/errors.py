@@ -42,7 +42,33 @@ class OutOfMemoryError(Error, MemoryError):
 
 class ModelError(Error, ArithmeticError):
     """Too few matches for the model, or matches that do not determine it. For two pictures the message also has the
-    counts, and the options of the command to try."""
+    counts, and the arguments to try."""
+
+
+#: Flags and commands that have another name here.
+_NAMES = {"inlier_distance": "threshold", "mask": "mask_fixed", "mask_b": "mask_moving", "match": "tie_points"}
+
+
+def _spelled(text: str) -> str:
+    """A message of the library, in which flags of the command are arguments: `--views 43` becomes `views=43`."""
+    import re
+
+    def value(given: str) -> str:
+        if ":" in given:
+            return f"({', '.join(given.split(':'))})"
+        return given if re.fullmatch(r"[-0-9.]+", given) else f'"{given}"'
+
+    def call(found: re.Match[str]) -> str:
+        command, *flags = re.split(r" ?--", found[1])
+        arguments = []
+        for name, _, given in (flag.partition(" ") for flag in flags):
+            name = name.replace("-", "_")
+            name = _NAMES.get(name, name)
+            arguments.append(f"{name}={value(given)}" if given else name)
+        told = ", ".join(arguments)
+        return f"`{_NAMES.get(command, command)}(…, {told})`" if command else f"`{told}`"
+
+    return re.sub(r"`([^`]*--[^`]*)`", call, text)
 
 
 class DeviceError(Error, RuntimeError):

@@ -65,7 +65,10 @@ def read(
     -------
     ndarray
         (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as in the file; colours as RGB. All bands are kept,
-        and so are values that mark no data. The array is writable.
+        and so are values that mark no data. The array is writable. It does not tell what the file says of its bands: the
+        last of two and of four channels is alpha for detectors, so choose others, such as ``image[..., 0]``, where the file
+        has two or four bands without alpha; the command and `tiepoint.raster` look into the file. Of a file with several
+        images (pages of a TIFF, frames of an animation) this is the first.
 
     Raises
     ------

@@ -170,15 +170,20 @@ class Raster(Result):
         return known
 
     def _floats(self, bands: npt.NDArray[Any], valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Bands as floats, NaN where there is no data. As the command reads files, only those of bytes and of 16 bits without
-        a sign have data in all bands or in none."""
+        """Bands as floats, NaN where there is no data."""
         import numpy as np
 
         with np.errstate(over="ignore"):
             found = bands.astype(np.float32)
         holds = np.broadcast_to(valid != 0, bands.shape)
-        found[~(holds if _is_whole(bands.dtype) else holds & self._known(bands))] = math.nan
+        found[~(holds & self._known(bands) if self._has_bands_apart() else holds)] = math.nan
         return found
+
+    def _has_bands_apart(self) -> bool:
+        """Whether a band may hold data where another has `nodata`. As the command reads files, colours of bytes and of 16
+        bits without a sign have data together or not at all: 0 is a value of red where pure green is."""
+        colours = (1, 2, 3) if self.searched is None and len(self.bands) in (3, 4) else self.searched
+        return not _is_whole(self.values.dtype) or colours is None or len(colours) == 1
 
     def to_map(self, xy: Any) -> npt.NDArray[np.float64]:
         """Map coordinates, (N, 2), of pixels (x, y), where (0, 0) is the centre of the first pixel."""
@@ -332,7 +337,8 @@ class RasterRegistration(Result):
 
     def to_vrt(self, path: _Path, source: _Path) -> None:
         """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
-        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask.
+        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask. Names,
+        units, scales, offsets and colours of bands are those of the file, if rasterio can open it.
 
         Parameters
         ----------
@@ -355,7 +361,8 @@ class RasterRegistration(Result):
         lines.append("  </GCPList>")
         name = escape(os.path.abspath(source))
         empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
-        sources = [(kind, f' band="{n}"', empty, str(n)) for n in range(1, len(bands) + 1)]
+        told = _told_of_bands(source, len(bands))
+        sources = [(kind, f' band="{n}"', empty + about, stored) for n, (stored, about) in enumerate(told, 1)]
         if self.moving._is_masked():
             # That of the file, or its alpha band, which is not among the bands that were read.
             sources.append(("Byte", "", "", "mask,1"))
@@ -533,8 +540,14 @@ def _warped(
     import numpy as np
 
     kept, given, fill = filled
-    valid = moving.valid()
-    is_whole = _is_whole(kept) and bool(valid.all())
+    # Data that interpolation has given the value of no data get the next one.
+    beside: Any = None
+    if given is not None and not math.isnan(given):
+        beside = np.nextafter(np.float32(given), np.float32(np.inf)) if kept.kind == "f" else given + 1
+        if kept.kind != "f" and beside > np.iinfo(kept).max:
+            beside = given - 1
+    valid, apart = moving.valid(), moving._has_bands_apart()
+    is_whole = _is_whole(kept) and bool((moving._known(moving.bands) if apart else valid).all()) and bool(valid.all())
     values = np.empty((len(moving.bands), *fixed.shape), kept)
     mask = np.zeros(fixed.shape, np.uint8)
     for band, out in zip(moving.bands, values, strict=True):
@@ -545,13 +558,11 @@ def _warped(
         placed = np.where(there, placed, fill)
         if kept.kind != "f" and not is_whole:
             placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
+        if apart and beside is not None:
+            placed = np.where(there & (placed == given), beside, placed)
         out[...] = placed
         mask[there] = 255
-    if given is not None and not math.isnan(given):
-        # Data that interpolation has given this value get the next one.
-        beside = np.nextafter(np.float32(given), np.float32(np.inf)) if kept.kind == "f" else given + 1
-        if kept.kind != "f" and beside > np.iinfo(kept).max:
-            beside = given - 1
+    if not apart and beside is not None:
         values[0, (mask != 0) & (values == given).all(0)] = beside
     one = values[0] if moving.values.ndim == 2 else values
     return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched)
@@ -602,6 +613,8 @@ def _of_file(path: str | os.PathLike[str]) -> Raster:
 
 def _of_dataset(dataset: Any) -> Raster:
     """A dataset of rasterio, whose transform is the identity if it has no place on the map."""
+    import numpy as np
+
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
@@ -611,7 +624,38 @@ def _of_dataset(dataset: Any) -> Raster:
         transform = None
     first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
     searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
-    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask(), searched)
+    mask = dataset.dataset_mask()
+    if alpha := [i for i in dataset.indexes if i not in indices]:
+        # GDAL's mask has alpha only of two bands and of four.
+        mask = np.where((dataset.read(alpha) != 0).all(0), mask, 0)
+    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, mask, searched)
+
+
+def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
+    """Number of each band of a file but alpha, and what the file says of it as elements of a virtual raster: nothing if
+    rasterio cannot open it."""
+    from xml.sax.saxutils import escape
+
+    plain = [(str(n), "") for n in range(1, count + 1)]
+    try:
+        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        with rasterio.open(path) as dataset:
+            colours = [getattr(colour, "name", "") for colour in dataset.colorinterp]
+            columns = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, colours, strict=True)
+            bands = list(enumerate(columns, 1))
+    except (ImportError, OSError):
+        return plain
+    told = []
+    for band, (description, unit, scale, offset, colour) in bands:
+        parts = [f"<Description>{escape(description)}</Description>"] if description else []
+        parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
+        parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
+        if colour in ("gray", "red", "green", "blue"):
+            parts.append(f"<ColorInterp>{colour.capitalize()}</ColorInterp>")
+        if colour != "alpha":
+            told.append((str(band), "".join(parts)))
+    return told if len(told) == count else plain
 
 
 #: The names of the dimensions of rows and columns.

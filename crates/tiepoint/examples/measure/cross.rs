@@ -32,7 +32,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
     let start = Instant::now();
     let found = tie(&processor)?;
-    println!("the first pair: {:.3} s, {} tie points", start.elapsed().as_secs_f64(), found.1.matches.len());
+    println!(
+        "the first pair: {:.3} s, {} tie points",
+        start.elapsed().as_secs_f64(),
+        found.1.tie.matches.len()
+    );
     processor.take_notes().iter().for_each(|note| println!("{note}"));
     if check {
         checked(|| Ok(tie(&cpu.clone().into())? == found))?;

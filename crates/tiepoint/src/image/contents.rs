@@ -255,20 +255,19 @@ impl FileImage {
         size: Size,
         place: &impl Fn(&AnyImage, f32) -> Result<(AnyImage, Image<u8>)>,
     ) -> Result<Self> {
-        if let (AnyImage::F32(image), Some(no_data)) = (&self.image, self.no_data)
-            && image.channels() > 1
-            && !no_data.is_nan()
-            && image.data().contains(&(no_data as f32))
+        let alpha = self.layout.alpha;
+        if let Some(no_data) = self.no_data.filter(|_| self.has_bands_apart())
+            && let Some(image) =
+                by_pixel!(self.image.view(), view => no_data::with_holes(view, no_data, alpha))
         {
             // A channel may lack data where another has some.
-            let mut image = image.clone();
-            image.data_mut().iter_mut().filter(|v| **v == no_data as f32).for_each(|v| *v = f32::NAN);
             let holes = Self { image: image.into(), no_data: None, ..self.clone() };
-            let mut found = holes.placed(size, place)?;
-            if let AnyImage::F32(image) = &mut found.image {
-                image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = no_data as f32);
-            }
-            return Ok(Self { no_data: self.no_data, ..found });
+            let found = holes.placed(size, place)?;
+            let AnyImage::F32(floats) = &found.image else { unreachable!("floats stay floats") };
+            let image = by_pixel!(type self.image.view().pixel(), T => {
+                no_data::without_holes::<T>(floats, no_data, alpha).into()
+            });
+            return Ok(Self { image, no_data: self.no_data, ..found });
         }
         let mut spread = None;
         if let Some(alpha) = self.layout.alpha
@@ -302,6 +301,14 @@ impl FileImage {
         };
         let image = by_pixel!(image.view(), view => by_channel(view, size, &mut placed)?.into());
         Ok(resampled(image, valid))
+    }
+
+    /// Whether a channel may hold data where another has the no-data value: those of floats, and bands that are no
+    /// colours. In colours of integers it is a value like others, as that of red in pure green.
+    fn has_bands_apart(&self) -> bool {
+        let Layout { channels, colours, alpha, .. } = self.layout;
+        let is_float = matches!(self.image, AnyImage::F32(_));
+        channels - usize::from(alpha.is_some()) > 1 && (is_float || colours == 1)
     }
 
     /// What is known about the image, without its pixels, mask and orientation.

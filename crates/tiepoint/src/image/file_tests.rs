@@ -267,6 +267,64 @@ fn pixels_without_data_are_hidden() {
 }
 
 #[test]
+fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
+    let (size, options) = (Size::new(4, 2), ReadOptions::default());
+    let grey = Image::from_fn(size, |x, y| if x == 1 { -32768.0 } else { (x + y) as f32 });
+    let valid = Image::from_fn(size, |x, _| if x == 1 { 0_u8 } else { 255 });
+    let colour =
+        Image::from_vec((0..24).map(|i| if i == 5 { -32768.0 } else { i as f32 }).collect(), size, 3);
+    let colour = colour.unwrap();
+    for extension in ["pfm", "npy", "exr"] {
+        let file = Scratch::new(extension);
+        let floats = |image: &Image<f32>, valid| {
+            let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
+            write_known(&file.0, image, &known).unwrap();
+            let AnyImage::F32(read) = read(&file.0, &options).unwrap() else { panic!("{extension}: floats") };
+            read.into_vec()
+        };
+        let marked = |v: f32| if v == -32768.0 { None } else { Some(v) };
+        for (image, valid) in [(&grey, Some(&valid)), (&grey, None), (&colour, None)] {
+            let found = floats(image, valid).into_iter().map(|v| (!v.is_nan()).then_some(v));
+            assert!(found.eq(image.data().iter().map(|v| marked(*v))), "{extension}");
+        }
+    }
+}
+
+#[test]
+fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
+    let (size, cpu) = (Size::new(30, 20), Cpu::sequential());
+    let hole = |x: usize, y: usize| (10..16).contains(&x) && (8..14).contains(&y);
+    let values = (0..20).flat_map(|y| (0..30).map(move |x| (x, y)));
+    let values = values.flat_map(|(x, y)| [100, 110, if hole(x, y) { 0 } else { 120_u16 }]).collect();
+    let image = Image::from_vec(values, size, 3).unwrap();
+    let bands = Layout { channels: 3, first: 0, colours: 1, alpha: None };
+    let half = Homography::new([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]]).unwrap();
+    let resampled = |layout: Layout| {
+        let file = FileImage { layout, no_data: Some(0.0), ..AnyImage::from(image.clone()).into() };
+        let place = |image: &AnyImage, fill: f32| {
+            let options = WarpOptions::default().with_fill(fill);
+            let model = Model::Homography(half);
+            let found = warp_onto(image, size, &model, &options, &Processor::from(cpu.clone()))?;
+            let found = found.into_host()?;
+            Ok((found.image, found.covered))
+        };
+        let AnyImage::U16(found) = file.resampled(size, place).unwrap().image else {
+            panic!("the type stays")
+        };
+        found
+    };
+    let found = resampled(bands);
+    let third = |found: &Image<u16>, is_wanted: fn(u16) -> bool| {
+        let inner = (2..19).flat_map(|y| (2..29).map(move |x| found.row(y)[3 * x + 2]));
+        inner.filter(|v| is_wanted(*v)).count()
+    };
+    assert_eq!(third(&found, |v| v != 0 && v != 120), 0, "nothing between data and no data");
+    assert!((20..100).contains(&third(&found, |v| v == 0)), "the hole stays");
+    assert_eq!(found.row(11)[3 * 13..][..2], [100, 110], "other bands hold data there");
+    assert!(third(&resampled(Layout::usual(3)), |v| v != 0 && v != 120) > 0, "0 is a value of a colour");
+}
+
+#[test]
 fn values_without_data_take_no_part_in_resampling() {
     let size = Size::new(30, 20);
     let hole = |x: usize, y: usize| (10..14).contains(&x) && (8..12).contains(&y);

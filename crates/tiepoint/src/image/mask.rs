@@ -12,6 +12,23 @@ pub(crate) fn are_finite(numbers: &[f32]) -> bool {
     numbers.iter().fold(true, |all, v| all & v.is_finite())
 }
 
+/// Why nothing can be found in a grey image, where pixels count if `mask` is not 0; `None` where it shows something.
+pub fn shows_nothing<'a>(
+    image: impl Into<AnyView<'a>>,
+    mask: Option<ImageView<'_, u8>>,
+) -> Option<&'static str> {
+    by_pixel!(image.into(), view => {
+        let mut shown = (0..view.size().height).flat_map(|y| {
+            let row = view.row(y).iter().enumerate();
+            row.filter(move |(x, _)| mask.is_none_or(|mask| mask.row(y)[*x] != 0)).map(|(_, v)| v)
+        });
+        match shown.next() {
+            None => Some("it has no data, or its mask leaves nothing"),
+            Some(first) => shown.all(|v| v == first).then_some("all of its pixels have one value"),
+        }
+    })
+}
+
 /// Which pixels of an image count: all, or those where a mask of its size is not 0.
 #[derive(Clone, Debug, Default)]
 pub enum Mask<'a> {

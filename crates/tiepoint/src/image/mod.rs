@@ -22,6 +22,7 @@ mod mask;
 mod no_data;
 pub(crate) mod npy;
 mod orientation;
+mod pam;
 mod pfm;
 mod pixel;
 mod pixels;
@@ -33,7 +34,7 @@ mod rows;
 mod shades;
 #[cfg(test)]
 pub(crate) mod testing;
-mod tiff;
+pub(crate) mod tiff;
 mod view;
 mod webp;
 mod world_file;
@@ -47,18 +48,18 @@ pub(crate) use exif::of_exif as metadata_of;
 pub use exif::{Focal, Metadata, Position};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
-pub use mask::Mask;
+pub use mask::{Mask, shows_nothing};
 pub use pixel::Pixel;
 pub use pixels::{Made, MadeMask, Pixels};
 pub(crate) use range::mapped;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 #[cfg(any(fuzzing, test))]
 pub(crate) use read::georeference_of;
-pub(crate) use read::has_palette;
 pub use read::{
-    ReadOptions, decode, decode_file, decode_grey_alpha, place_not_read, read, read_file, read_georeference,
-    read_grey, read_grey_alpha, read_shape,
+    ReadOptions, decode, decode_file, decode_grey_alpha, other_place, place_not_read, read, read_file,
+    read_georeference, read_grey, read_grey_alpha, read_shape,
 };
+pub(crate) use read::{Stored, stored};
 pub use shades::Shades;
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;

@@ -1,6 +1,7 @@
 //! The value by which a file marks pixels that hold no data.
 
-use super::{AnyImage, Image, ImageView, Pixel};
+use super::{AnyImage, FileImage, Image, ImageView, Pixel};
+use crate::by_pixel;
 
 /// GDAL's TIFF tag for that value, which it writes as text.
 pub(super) const TAG: u16 = 42113;
@@ -32,16 +33,56 @@ pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64
             }
         }
     }
-    fn next(value: f64, most: f64) -> f32 {
-        (if value < most { value + 1.0 } else { value - 1.0 }) as f32
-    }
     let value = no_data.unwrap_or(f64::NAN);
-    match &mut image {
-        AnyImage::U8(i) => mark(i, valid, no_data.and_then(held), 0, u8::from_f32(next(value, 255.0))),
-        AnyImage::U16(i) => mark(i, valid, no_data.and_then(held), 0, u16::from_f32(next(value, 65535.0))),
-        AnyImage::F32(i) => mark(i, valid, no_data.and_then(held), f32::NAN, (value as f32).next_up()),
-    }
+    by_pixel!(&mut image, i => mark(i, valid, no_data.and_then(held), Pixel::from_f32(f32::NAN), beside(value)));
     image
+}
+
+/// The value next to the no-data value, for data that interpolation has given that value.
+fn beside<T: Pixel>(value: f64) -> T {
+    T::from_f32(match T::WHITE {
+        1.0 => (value as f32).next_up(),
+        most if value < f64::from(most) => (value + 1.0) as f32,
+        _ => (value - 1.0) as f32,
+    })
+}
+
+/// The image as floats, NaN where a channel other than `alpha` has the no-data value; `None` if none has.
+pub(super) fn with_holes<T: Pixel>(
+    image: ImageView<'_, T>,
+    no_data: f64,
+    alpha: Option<usize>,
+) -> Option<Image<f32>> {
+    let (value, n) = (held::<T>(no_data)?, image.channels());
+    let marks = |(i, v): (usize, &T)| *v == value && Some(i % n) != alpha;
+    if !(0..image.size().height).any(|y| image.row(y).iter().enumerate().any(marks)) {
+        return None;
+    }
+    let floats = |(i, v): (usize, &T)| if marks((i, v)) { f32::NAN } else { v.to_f32() };
+    let data = (0..image.size().height).flat_map(|y| image.row(y).iter().enumerate().map(floats)).collect();
+    Some(Image { data, size: image.size(), channels: n })
+}
+
+/// The image that [`with_holes`] made floats of, in its own type again, with the no-data value where these are NaN.
+pub(super) fn without_holes<T: Pixel>(image: &Image<f32>, no_data: f64, alpha: Option<usize>) -> Image<T> {
+    let (value, beside, n) = (T::from_f32(no_data as f32), beside(no_data), image.channels());
+    let pixel = |(i, v): (usize, &f32)| match T::from_f32(*v) {
+        _ if v.is_nan() => value,
+        v if v == value && Some(i % n) != alpha => beside,
+        v => v,
+    };
+    Image { data: image.data().iter().enumerate().map(pixel).collect(), size: image.size(), channels: n }
+}
+
+/// Of floats made of wider values, whose no-data value is infinite in 32 bits: NaN in its place.
+pub(super) fn within_floats(file: &mut FileImage) {
+    let Some(value) = file.no_data.filter(|value| value.is_finite() && (*value as f32).is_infinite()) else {
+        return;
+    };
+    if let AnyImage::F32(image) = &mut file.image {
+        image.data_mut().iter_mut().filter(|v| **v == value as f32).for_each(|v| *v = f32::NAN);
+        file.no_data = Some(f64::NAN);
+    }
 }
 
 /// [`unnamed`] requires at least one value in so many, apart from the others by so many times their range.
@@ -95,7 +136,19 @@ pub(super) fn to_nan(image: &mut AnyImage, shown: ImageView<'_, u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::unnamed;
+    use super::{unnamed, within_floats};
+    use crate::image::{AnyImage, FileImage, Image, Size};
+
+    #[test]
+    fn a_no_data_value_beyond_floats_becomes_nan() {
+        let values = vec![1.0, f32::NEG_INFINITY, f32::INFINITY];
+        let image = AnyImage::from(Image::from_vec(values, Size::new(3, 1), 1).unwrap());
+        let mut file = FileImage { no_data: Some(-1.797e308), ..image.into() };
+        within_floats(&mut file);
+        let AnyImage::F32(image) = &file.image else { panic!("floats") };
+        assert!(file.no_data.unwrap().is_nan() && image.data()[1].is_nan(), "{file:?}");
+        assert_eq!([image.data()[0], image.data()[2]], [1.0, f32::INFINITY], "others stay");
+    }
 
     #[test]
     fn values_far_from_all_others_seem_to_mark_missing_data() {

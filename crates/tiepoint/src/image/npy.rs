@@ -138,7 +138,7 @@ fn collect<T: Pixel, const N: usize>(
 ) -> Result<FileImage, Fault> {
     let bytes = (size.area() as u64).saturating_mul((channels as u64).saturating_mul(N as u64));
     request.plausible(size, bytes, 1)?;
-    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), request.no_data)?;
     let (mut bytes, mut row): (Vec<u8>, _) = (zeros(rows.row_len() * N)?, Vec::new());
     for _ in 0..size.height {
         source.read_exact(&mut bytes)?;

@@ -26,7 +26,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     request.plausible(size, bytes, 1)?;
     let value = if scale < 0.0 { f32::from_le_bytes } else { f32::from_be_bytes };
     let start = source.stream_position()?;
-    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), request.no_data)?;
     let mut bytes: Vec<u8> = zeros(rows.row_len() * 4)?;
     let mut row = Vec::new();
     for y in (0..size.height).rev() {

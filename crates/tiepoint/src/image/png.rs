@@ -48,6 +48,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
     let (color, depth) = reader.output_color_type();
     let (stored, bits) = (reader.info().color_type, reader.info().bit_depth as u8);
     let white = (stored == ColorType::Grayscale && bits < 8).then(|| (1 << bits) - 1);
+    let request = &request.stretched(white, 255.0);
     let read = match depth {
         BitDepth::Sixteen => {
             collect(reader, request, size, color.samples(), |b: [u8; 2]| u16::from_be_bytes(b))
@@ -72,7 +73,7 @@ fn collect<T: Pixel, const N: usize>(
     value: fn([u8; N]) -> T,
 ) -> Result<FileImage, Fault> {
     let layout = request.layout(channels);
-    let mut rows = Rows::new(request, size, layout, None)?;
+    let mut rows = Rows::new(request, size, layout, request.no_data)?;
     let mut row = Vec::new();
     let mut take =
         |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);

@@ -140,8 +140,10 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     }
     let maximum = maximum as u16;
     let read = if maximum > 255 {
+        let request = &request.stretched(Some(maximum), 65535.0);
         collect(source, request, size, channels, coding, |v| scaled(v, maximum, 65535))
     } else {
+        let request = &request.stretched(Some(maximum), 255.0);
         collect(source, request, size, channels, coding, |v| scaled(v, maximum, 255).map(|v| v as u8))
     };
     Ok(FileImage { white: Some(maximum).filter(|white| ![255, 65535].contains(white)), ..read? })
@@ -183,7 +185,7 @@ fn collect<T: Pixel>(
     coding: Coding,
     value: impl Fn(u16) -> Option<T>,
 ) -> Result<FileImage, Fault> {
-    let mut rows = Rows::new(request, size, request.layout(channels), None)?;
+    let mut rows = Rows::new(request, size, request.layout(channels), request.no_data)?;
     let checked = |v: u16| value(v).ok_or_else(|| Fault::Bad(format!("the value {v} is above the maximum")));
     let mut row: Vec<T> = zeros(rows.row_len())?;
     let bytes = match coding {

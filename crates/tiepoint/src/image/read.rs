@@ -4,7 +4,7 @@ use super::{
     AnyImage, FileImage, Georeference, Image, Mask, Size, bmp, exr, foreign, gif, grey, jpeg, jpeg2000,
     jpegxl, npy,
     orientation::upright,
-    pfm, png, pnm,
+    pam, pfm, png, pnm,
     rows::{Channels, Request, Source},
     tiff, webp, world_file,
     write::MASK,
@@ -123,7 +123,7 @@ pub fn decode_grey_alpha(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOpt
 
 fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channels) -> Result<FileImage> {
     options.check()?;
-    let request = Request { options, channels, file_len: bytes.len() as u64, shape: None };
+    let request = Request { options, channels, file_len: bytes.len() as u64, no_data: None, shape: None };
     read_source(Cursor::new(bytes), name, &request)
 }
 
@@ -154,17 +154,47 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     }
 }
 
-/// Whether the image at `path` is stored as indices into a palette, or as inks, and read as colours.
-pub(crate) fn has_palette(path: &Path) -> Result<bool> {
+/// How a file stores pixels, where they are read as something else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stored {
+    /// Whether they are indices into a palette, or inks, which are read as colours.
+    pub(crate) palette: bool,
+    /// GDAL's name of the type of a TIFF's values.
+    pub(crate) kind: Option<&'static str>,
+    /// The no-data value, as a TIFF or GDAL's `FILE.aux.xml` beside the picture says it.
+    pub(crate) no_data: Option<String>,
+}
+
+/// How the image at `path` is stored.
+pub(crate) fn stored(path: &Path) -> Result<Stored> {
     let mut source = BufReader::new(File::open(path).map_err(|e| Error::io(path, e))?);
     let head = source.fill_buf().map_err(|e| Error::io(path, e))?;
+    let found = match head {
+        head if is_tiff(head) => tiff::stored(source).map_err(|fault| fault.at(path, "the image does"))?,
+        head => Stored { palette: has_palette(head), ..Stored::default() },
+    };
+    let beside = pam::no_data(path, 1).map(|value| value.to_string());
+    Ok(Stored { no_data: beside.or(found.no_data), ..found })
+}
+
+/// Whether a file that begins with `head` holds indices into a palette; false of a TIFF.
+fn has_palette(head: &[u8]) -> bool {
     match head {
-        [0x89, b'P', b'N', b'G', ..] => Ok(head.get(25) == Some(&3)),
-        [b'G', b'I', b'F', ..] => Ok(true),
-        [b'B', b'M', ..] => Ok(head.get(28).is_some_and(|bits| *bits <= 8)),
-        head if is_tiff(head) => tiff::has_palette(source).map_err(|fault| fault.at(path, "the image does")),
-        _ => Ok(false),
+        [0x89, b'P', b'N', b'G', ..] => head.get(25) == Some(&3),
+        [b'G', b'I', b'F', ..] => true,
+        [b'B', b'M', ..] => head.get(28).is_some_and(|bits| *bits <= 8),
+        _ => false,
     }
+}
+
+/// Whether GDAL keeps another place of the picture at `path` in `FILE.aux.xml`: [`read_georeference`] finds `place`, and
+/// GDAL and QGIS use the other.
+pub fn other_place(path: impl AsRef<Path>, place: &Georeference) -> bool {
+    let Some((ours, theirs)) = place.transform().zip(pam::transform(path.as_ref())) else { return false };
+    // Numbers written as text are not exact.
+    let pixel = [0, 1, 3, 4].map(|i| ours[i].abs()).into_iter().fold(0.0, f64::max);
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * pixel + 1e-12 * a.abs();
+    ours.iter().zip(theirs).any(|(a, b)| !near(*a, b))
 }
 
 /// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 with a map, a pipe, or
@@ -179,7 +209,7 @@ pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
         return Some("is a pipe, whose place is not read; name a file");
     }
     let mut gdal = Vec::new();
-    let aux = File::open(path.with_added_extension("aux.xml"));
+    let aux = File::open(path.with_added_extension(pam::EXTENSION));
     // A file that cannot be read counts as absent.
     let _ = aux.and_then(|file| file.take(MOST).read_to_end(&mut gdal));
     let gdal = String::from_utf8_lossy(&gdal);
@@ -223,7 +253,8 @@ fn open(
     // A place on the map is that of the pixels as they are stored. A TIFF that has one itself is not turned either.
     let is_placed = options.orient && matches!(world_file::beside(path), Ok(Some(_)));
     let options = &options.with_orient(options.orient && !is_placed);
-    let request = Request { options, channels, file_len: meta.len(), shape };
+    let no_data = pam::no_data(path, options.band.unwrap_or(1));
+    let request = Request { options, channels, file_len: meta.len(), no_data, shape };
     let read = read_source(BufReader::with_capacity(1 << 16, file), path, &request);
     let mut image = read.map_err(|e| match (e, foreign::envi(path)) {
         (Error::Format { .. }, Some(reason)) => Error::format(path, reason),
@@ -273,7 +304,11 @@ fn beside(path: &Path, image: &FileImage, options: &ReadOptions) -> Result<Optio
 
 fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<FileImage> {
     let head = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
-    let decoded = head.and_then(|head| reader_of(&head)?(source, request));
+    let decoded = head.and_then(|head| {
+        // A no-data value that is an index marks no colour; a TIFF compares it before the conversion.
+        let no_data = request.no_data.filter(|_| is_tiff(&head) || !has_palette(&head));
+        reader_of(&head)?(source, &Request { no_data, ..*request })
+    });
     let mut file = decoded.map_err(|fault| fault.at(path, "the image does"))?;
     let shown = file.shown.take();
     file.turned = request.options.orient && file.orientation != 1;

@@ -36,8 +36,8 @@ impl FileImage {
         layout: Layout,
         request: &Request<'_>,
     ) -> Result<Self, Fault> {
-        if request.channels.kept(layout) != layout.channels {
-            let mut rows = Rows::new(request, size, layout, None)?;
+        if request.channels.kept(layout) != layout.channels || request.no_data.is_some() {
+            let mut rows = Rows::new(request, size, layout, request.no_data)?;
             rows.push(&pixels)?;
             return rows.finish();
         }
@@ -54,6 +54,8 @@ pub(super) struct Request<'a> {
     pub(super) channels: Channels,
     /// Bytes in the file.
     pub(super) file_len: u64,
+    /// The value of pixels that hold no data, as it is stored, if it is known from elsewhere.
+    pub(super) no_data: Option<f64>,
     /// Set if only the size and the pixel type are asked for: reading then stops once it holds them.
     pub(super) shape: Option<&'a Cell<Option<(Size, PixelKind)>>>,
 }
@@ -67,6 +69,12 @@ impl Request<'_> {
         let mut bytes = reserve(self.file_len as usize)?;
         source.read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The same for pixels that are stretched from a file's `white`, if it has one, to another.
+    pub(super) fn stretched(self, white: Option<u16>, to: f64) -> Self {
+        let stretched = |value: f64| white.map_or(value, |white| (value * to / f64::from(white)).round());
+        Self { no_data: self.no_data.map(stretched), ..self }
     }
 
     /// The layout of an image whose file gives only the number of channels.

@@ -31,8 +31,11 @@ pub fn new_world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
 pub(super) fn beside(path: &Path) -> Result<Option<Georeference>> {
     let Some(world) = world_file(path) else { return Ok(None) };
     let text = read_text(&world, "six numbers, one a line")?;
-    let wrong =
-        || Error::format(&world, "is no world file: expected six numbers, one a line, that can be inverted");
+    let wrong = || {
+        let commas = if text.contains(',') { "; write a point, not a comma, before fractions" } else { "" };
+        let wanted = "expected six numbers, one a line, that can be inverted";
+        Error::format(&world, format!("is no world file: {wanted}{commas}"))
+    };
     Ok(Some(parse(&text).ok_or_else(wrong)?))
 }
 
@@ -91,6 +94,10 @@ mod tests {
             std::fs::write(folder.join("a.pgw"), text).unwrap();
             let refused = read_georeference(folder.join("a.png")).unwrap_err().to_string();
             assert!(refused.contains("a.pgw") && refused.contains("six numbers"), "{text:?}: {refused}");
+            assert!(!refused.contains("comma"), "{text:?}: {refused}");
         }
+        std::fs::write(folder.join("a.pgw"), "0,5\n0\n0\n-0,5\n300000,25\n5\n").unwrap();
+        let refused = read_georeference(folder.join("a.png")).unwrap_err().to_string();
+        assert!(refused.contains("a point, not a comma"), "{refused}");
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, exr, jpeg,
     no_data::held,
-    npy, pfm, png, pnm,
+    npy, pam, pfm, png, pnm,
     tiff::{self, Extra},
     with_alpha, world_file,
 };
@@ -145,8 +145,7 @@ pub struct Known<'a> {
 /// |---|---|
 /// | TIFF | the no-data value and its tag where the image has one, NaN in floats, else a mask in the file |
 /// | PNG, PAM of 8 bits | transparent |
-/// | PFM, EXR | NaN |
-/// | `.npy` of floats | as they are: a [`FileImage`](super::FileImage) holds NaN or its no-data value there |
+/// | PFM, EXR, `.npy` of floats | NaN, also where one channel alone has the no-data value: these files cannot name it |
 /// | the others | as they are (NaN as 0), with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
 ///
 /// What an earlier file of this name left [beside it](BESIDE) is removed, as by every function that writes a picture. A
@@ -191,13 +190,22 @@ pub fn write_known<'a>(
     let world = place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
     let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {
-        (OutputFormat::Tiff, AnyView::F32(_), _) | (_, _, None) => {}
+        (OutputFormat::Tiff, AnyView::F32(_), _) => {}
+        // These files cannot say which value marks no data.
+        (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), valid) => {
+            let no_data = no_data.filter(|value| !value.is_nan());
+            if valid.is_some() || no_data.is_some() {
+                made = Some(with_nan(&view, valid, (no_data, layout.alpha)));
+            }
+        }
+        (_, _, None) => {}
         (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
             made = Some(with_alpha(view, valid)?);
         }
-        (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), _) => {}
-        (OutputFormat::Pfm | OutputFormat::Exr, view, Some(valid)) => made = Some(with_nan(view, valid)),
+        (OutputFormat::Pfm | OutputFormat::Exr, view, valid) => {
+            made = Some(with_nan(view, valid, (None, None)));
+        }
         (_, _, Some(valid)) => beside = Some(valid),
     }
     write_view(path, made.as_ref().map_or(view, AnyImage::view), &extra)?;
@@ -214,7 +222,7 @@ pub(super) const MASK: &str = "msk";
 
 /// The extensions, after that of a picture, of what GDAL reads with it: its mask, overviews, statistics and place on the map.
 /// What is there belongs to an earlier picture of this name and is removed when one is written.
-pub const BESIDE: [&str; 3] = [MASK, "ovr", "aux.xml"];
+pub const BESIDE: [&str; 3] = [MASK, "ovr", pam::EXTENSION];
 
 /// Writes the file of a picture; everything else that writes one goes through this.
 fn write_picture(path: &Path, content: impl FnOnce(&mut BufWriter<Opened>) -> io::Result<()>) -> Result<()> {
@@ -225,17 +233,23 @@ fn write_picture(path: &Path, content: impl FnOnce(&mut BufWriter<Opened>) -> io
     }
 }
 
-/// The image as floats, with NaN where it holds no data.
-fn with_nan(view: &AnyView<'_>, valid: &Image<u8>) -> AnyImage {
-    fn floats<T: Pixel>(view: ImageView<'_, T>, valid: &Image<u8>) -> Image<f32> {
-        let n = view.channels();
-        let row = |y: usize| {
-            let pixels = view.row(y).iter().enumerate();
-            pixels.map(move |(i, v)| if valid.row(y)[i / n] == 0 { f32::NAN } else { v.to_f32() })
-        };
-        Image { data: (0..view.size().height).flat_map(row).collect(), size: view.size(), channels: n }
-    }
-    by_pixel!(view, view => floats(*view, valid).into())
+/// The image as floats, with NaN where a pixel holds no data, and where a channel other than `alpha` has the value
+/// `no_data`.
+fn with_nan(
+    view: &AnyView<'_>,
+    valid: Option<&Image<u8>>,
+    (no_data, alpha): (Option<f64>, Option<usize>),
+) -> AnyImage {
+    let (size, n) = (view.size(), view.channels());
+    let marks = |channel: usize, v: f32| Some(channel) != alpha && no_data.is_some_and(|no| v == no as f32);
+    let is_empty =
+        |i: usize, y: usize, v: f32| valid.is_some_and(|valid| valid.row(y)[i / n] == 0) || marks(i % n, v);
+    let mut data = Vec::with_capacity(size.area() * n);
+    by_pixel!(view, view => for y in 0..size.height {
+        let row = view.row(y).iter().map(|v| v.to_f32()).enumerate();
+        data.extend(row.map(|(i, v)| if is_empty(i, y, v) { f32::NAN } else { v }));
+    });
+    Image { data, size, channels: n }.into()
 }
 
 fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {

@@ -164,13 +164,14 @@ fn located(
 ) -> Result<Location> {
     options.check()?;
     by_pixel!(type moving.image.pixel(), T => options.warp.check_fill::<T>())?;
-    let (features, tie) = tie_images([moving, reference], options, processor)?;
+    let (features, TiedPictures { tie, .. }) = tie_images([moving, reference], options, processor)?;
     let no_model = || Error::option("model", "none", "a model to register by");
     let reference_from_moving = tie.b_from_a.ok_or_else(no_model)?;
     Ok(Location { features, tie, reference_from_moving })
 }
 
-/// The tie points of two images A and B, with the features to which they refer: [`locate`] for any model, or for none.
+/// The tie points of two images A and B, and the features to which they refer: [`locate`] for any model, or for none.
+/// [`TiedPictures::features`] is empty.
 ///
 /// # Errors
 /// As the detector and [`tie_pictures`]; [`Error::Image`] for more than four channels, [`Error::Mismatch`] for a mask of
@@ -179,7 +180,7 @@ pub fn tie_images(
     images: [RegisterInput<'_>; 2],
     options: &RegisterOptions,
     processor: &Processor,
-) -> Result<([Features; 2], TiePoints)> {
+) -> Result<([Features; 2], TiedPictures)> {
     let finder = options.detector.open(processor)?;
     let [a, b] = images.map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
@@ -189,9 +190,10 @@ pub fn tie_images(
     let found = [found_a?, found_b?];
     drop(stage);
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
-    let TiedPictures { features, tie, .. } =
-        tie_pictures(pictures, &finder, &options.tie, (options.views, options.modality), processor)?;
-    Ok((features.unwrap_or_else(|| found.map(|found| found.features)), tie))
+    let search = (options.views, options.modality);
+    let mut tied = tie_pictures(pictures, &finder, &options.tie, search, processor)?;
+    let features = tied.features.take().unwrap_or_else(|| found.map(|found| found.features));
+    Ok((features, tied))
 }
 
 /// `moving` resampled on the pixels of a reference of this size. An image in a device's memory is warped there, and the

@@ -17,7 +17,7 @@ use tiepoint::geometry::rectify::{OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask};
-use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, tie_images};
+use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, TiedPictures, tie_images};
 use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
 use tiepoint::stereo::survey::{Survey, survey, to_search};
 use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
@@ -123,7 +123,7 @@ impl Ready {
             .with_model(Some(ModelKind::Fundamental))
             .with_robust(RobustOptions::default().with_threshold_px(1.0));
         let register = RegisterOptions::default().with_tie(options).with_modality(Modality::Same);
-        let ([a, b], tie) = tie_images(inputs, &register, processor)?;
+        let ([a, b], TiedPictures { tie, .. }) = tie_images(inputs, &register, processor)?;
         let keypoints = [a.keypoints.as_slice(), &b.keypoints];
         let assessment =
             PairEvidence::of(keypoints, [a.image, b.image], &tie, &options).map(|of| of.assess());

@@ -32,7 +32,8 @@ fn assessed(a: &AnyImage, b: &AnyImage, kind: ModelKind, expected: &[Verdict]) -
     let processor = Processor::from(Cpu::with_threads(2).unwrap());
     let options = RegisterOptions::default();
     let options = RegisterOptions { tie: options.tie.with_model(Some(kind)), ..options };
-    let (features, tie) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
+    let (features, tied) = tie_images([RegisterInput::from(a), b.into()], &options, &processor).unwrap();
+    let tie = tied.tie;
     let keypoints = features.each_ref().map(|of| of.keypoints.as_slice());
     let evidence =
         PairEvidence::of(keypoints, features.each_ref().map(|of| of.image), &tie, &options.tie).unwrap();

@@ -48,7 +48,9 @@ pub(in crate::image) fn grey_alpha_row<T: Pixel>(source: &[T], out: &mut [T]) {
 pub(crate) fn check_channels(channels: usize) -> Result<()> {
     match channels {
         1..=4 => Ok(()),
-        _ => Err(Error::Image(format!("{channels} channels: grey is defined for 1 to 4"))),
+        _ => Err(Error::Image(format!(
+            "{channels} channels: grey is defined for 1 to 4; choose bands, or of a stack of images one"
+        ))),
     }
 }
 

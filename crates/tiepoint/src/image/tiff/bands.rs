@@ -1,7 +1,7 @@
 //! What GDAL says of the bands of a TIFF, in its tag `GDAL_METADATA`: scale and offset from stored to physical values,
 //! their unit, and the band's name.
 
-use roxmltree::Document;
+use roxmltree::{Document, Node};
 
 /// `GDAL_METADATA`.
 pub(super) const TAG: u16 = 42112;
@@ -20,6 +20,28 @@ pub(super) fn kept(text: &str) -> Option<String> {
     });
     let items: String = items.collect();
     (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
+}
+
+/// The items of a band, counted from 0, as elements of a GDAL virtual raster.
+pub(crate) fn elements(kept: &str, band: usize) -> String {
+    let Ok(document) = Document::parse(kept) else { return String::new() };
+    let element = |item: Node<'_, '_>| {
+        item.attribute("sample").filter(|sample| *sample == band.to_string())?;
+        let name = match item.attribute("role")? {
+            "scale" => "Scale",
+            "offset" => "Offset",
+            "unittype" => "UnitType",
+            "description" => "Description",
+            _ => return None,
+        };
+        // GDAL escapes the text of an item twice.
+        Some(format!("<{name}>{}</{name}>", escaped(&unescaped(item.text()?))))
+    };
+    document.root_element().children().filter_map(element).collect()
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
 fn escaped(text: &str) -> String {
@@ -41,6 +63,11 @@ mod tests {
             kept(&(of(&format!("{other}{scale}\n  {name}")) + "\0")),
             Some(of(&format!("{scale}{name}")))
         );
+        assert_eq!(elements(&of(&format!("{scale}{name}")), 0), "<Scale>0.01</Scale>");
+        assert_eq!(elements(&of(&name), 1), "<Description>a &lt; b &amp; c</Description>");
+        let twice =
+            item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &amp;lt; b &amp;amp; c");
+        assert_eq!(elements(&of(&twice), 1), elements(&of(&name), 1), "as GDAL writes it");
         assert_eq!(kept(&of(&other)), None);
         assert_eq!(kept("<GDALMetadata><Item"), None);
     }

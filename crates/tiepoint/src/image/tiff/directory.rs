@@ -66,10 +66,10 @@ pub(super) struct Plan {
 pub(super) const REDUCED: u16 = 1;
 pub(super) const MASK: u16 = 4;
 
-/// `DNGVersion` and `SubIFDs`, and the tags that place an image on a map.
+/// `DNGVersion` and `SubIFDs`, and the tags that place an image on a map or the ground.
 const DNG: u16 = 50706;
 const SUB_DIRECTORIES: u16 = 330;
-const PLACE: [u16; 3] = [33550, 33922, 34264];
+const PLACE: [u16; 4] = [33550, 33922, 34264, 50844];
 
 impl Plan {
     pub(super) fn new(decoder: &mut Decoder<impl Source>, request: &Request<'_>) -> Result<Self, Fault> {
@@ -84,20 +84,8 @@ impl Plan {
         let photometric = tag(Tag::PhotometricInterpretation, 1)?;
         let reversed = tag(Tag::FillOrder, 1)? == 2;
         let turned = orientation::of_number(tag(Tag::Orientation, 1)?.into());
-        let mut first = |tag, default: u16| {
-            let values = decoder.find_tag_unsigned_vec::<u16>(tag);
-            values.map(|values| values.and_then(|values| values.first().copied()).unwrap_or(default))
-        };
-        let bits = usize::from(first(Tag::BitsPerSample, 1)?);
-        let format = first(Tag::SampleFormat, 1)?;
+        let (kind, bits) = samples(decoder)?;
         let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?.unwrap_or_default();
-        let kind = match (format, bits) {
-            (1 | 4, 1..=32 | 64) => Kind::Unsigned,
-            (2, 1..=32 | 64) => Kind::Signed,
-            (3, 16 | 24 | 32 | 64) => Kind::Float,
-            (5 | 6, _) => return Err("TIFF samples are complex numbers, which are not read; take their magnitude: gdal_calc.py -A IN --calc='abs(A)' --outfile OUT.tif".into()),
-            (format, bits) => return Err(format!("TIFF samples of {bits} bits in format {format} are not read; convert them: gdal_translate -ot Float32 IN OUT.tif").into()),
-        };
         let coding = Coding::of(compression)?;
         let (colours, colour) = match photometric {
             0 => (1, Colour::WhiteIsZero),
@@ -159,7 +147,8 @@ impl Plan {
             text(decoder, tag).map(|found| found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         };
         // A text that is not a number is ignored.
-        let no_data = words(no_data::TAG)?.and_then(|text| text.trim_matches(' ').parse().ok());
+        let told = words(no_data::TAG)?.and_then(|text| text.trim_matches(' ').parse().ok());
+        let no_data = request.no_data.or(told);
         let keeps_values = matches!(bits, 8 | 16 | 32 | 64) && matches!(colour, Colour::AsIs);
         let bands = words(bands::TAG)?.filter(|_| keeps_values).and_then(|text| bands::kept(&text));
         let mut plan = Self {
@@ -248,6 +237,23 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The type of samples, and the bits of one.
+pub(super) fn samples(decoder: &mut Decoder<impl Source>) -> Result<(Kind, usize), Fault> {
+    let mut first = |tag| {
+        let values = decoder.find_tag_unsigned_vec::<u16>(tag);
+        values.map(|values| values.and_then(|values| values.first().copied()).unwrap_or(1))
+    };
+    let bits = usize::from(first(Tag::BitsPerSample)?);
+    let kind = match (first(Tag::SampleFormat)?, bits) {
+        (1 | 4, 1..=32 | 64) => Kind::Unsigned,
+        (2, 1..=32 | 64) => Kind::Signed,
+        (3, 16 | 24 | 32 | 64) => Kind::Float,
+        (5 | 6, _) => return Err("TIFF samples are complex numbers, which are not read; take their magnitude: gdal_calc.py -A IN --calc='abs(A)' --outfile OUT.tif".into()),
+        (format, bits) => return Err(format!("TIFF samples of {bits} bits in format {format} are not read; convert them: gdal_translate -ot Float32 IN OUT.tif").into()),
+    };
+    Ok((kind, bits))
 }
 
 /// Goes to the first image in full size. Raw photographs, whose picture is in another directory, are refused.

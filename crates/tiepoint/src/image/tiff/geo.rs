@@ -8,11 +8,14 @@ use ::tiff::decoder::Decoder;
 use ::tiff::decoder::ifd::Value;
 use ::tiff::tags::Tag;
 
-/// Tags whose values are doubles: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`.
-const DOUBLES: [u16; 4] = [33550, 33922, 34264, 34736];
+/// Tags whose values are doubles: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`,
+/// `RPCCoefficient`.
+const DOUBLES: [u16; 5] = [33550, 33922, 34264, 34736, 50844];
 const SCALE: u16 = DOUBLES[0];
 const TIE_POINTS: u16 = DOUBLES[1];
 const TRANSFORMATION: u16 = DOUBLES[2];
+/// A camera by rational polynomials; its third and fourth value are the line and the sample that it starts from.
+const POLYNOMIALS: u16 = DOUBLES[4];
 /// `GeoKeyDirectory`.
 const KEYS: u16 = 34735;
 /// `GeoAsciiParams`.
@@ -91,6 +94,9 @@ impl Georeference {
                 }),
                 (TRANSFORMATION, [a, b, _, c, d, e, _, f, ..]) => {
                     (*c, *f) = (*c - *a * at[0] - *b * at[1], *f - *d * at[0] - *e * at[1]);
+                }
+                (POLYNOMIALS, [_, _, line, sample, ..]) => {
+                    (*line, *sample) = (*line + at[1], *sample + at[0]);
                 }
                 _ => continue,
             }
@@ -185,6 +191,7 @@ mod tests {
         tag(33922, &[0.0, 0.0, 0.0, 300_000.0, 5_000_000.0, 0.0]);
         tag(34264, &[f64::MIN_POSITIVE; 16]);
         tag(34736, &[6_378_137.0]);
+        tag(50844, &std::array::from_fn::<f64, 92, _>(|i| i as f64));
         image
             .encoder()
             .write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633][..])
@@ -204,13 +211,19 @@ mod tests {
             std::fs::write(&from, file).unwrap();
             let place = read_georeference(&from).unwrap().unwrap();
             let tags: Vec<u16> = place.fields().iter().map(|field| field.tag).collect();
-            assert_eq!(tags, [33550, 33922, 34264, 34735, 34736, 34737]);
+            assert_eq!(tags, [33550, 33922, 34264, 34735, 34736, 34737, 50844]);
             let image = Image::from_fn(Size::new(5, 9), |x, y| (x * y) as f32 * 0.1);
             write_known(&to, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
             assert_eq!(read_georeference(&to).unwrap().unwrap(), place);
             assert_eq!(read(&to, &ReadOptions::default()).unwrap(), image.clone().into());
             let text: String = place.fields()[5].values.iter().map(|&v| char::from(v as u8)).collect();
             assert_eq!((text.as_str(), place.epsg()), ("WGS 84 / UTM zone 33N|\0", Some(32633)));
+            let camera = place.shifted([3.0, 20.0]).doubles(POLYNOMIALS).unwrap();
+            assert_eq!(
+                (camera.len(), &camera[..5]),
+                (92, &[0.0, 1.0, 22.0, 6.0, 4.0][..]),
+                "of the moved pixels"
+            );
         }
     }
 

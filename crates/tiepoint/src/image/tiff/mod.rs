@@ -5,7 +5,7 @@
 //! Strips and tiles are read one at a time; uncompressed strips a few rows at a time, so that a file of one single
 //! strip needs no more memory than another.
 
-mod bands;
+pub(crate) mod bands;
 mod cell;
 mod directory;
 mod geo;
@@ -14,5 +14,5 @@ mod write;
 
 pub use geo::Georeference;
 pub(super) use geo::read as read_georeference;
-pub(super) use read::{has_palette, read};
+pub(super) use read::{read, stored};
 pub(super) use write::{Extra, check, write, write_floats, write_mask};

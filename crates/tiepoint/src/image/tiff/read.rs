@@ -1,11 +1,11 @@
 //! Reads the strips and tiles of a TIFF into rows.
 
 use super::cell;
-use super::directory::{Colour, Kind, MASK, Plan, find_image, subfile};
+use super::directory::{Colour, Kind, MASK, Plan, find_image, samples, subfile, text};
 use crate::files::Fault;
 use crate::image::{
-    AnyImage, FileImage, Image, Pixel, Size,
-    no_data::held,
+    AnyImage, FileImage, Image, Pixel, Size, Stored,
+    no_data::{held, within_floats},
     rows::{Channels, Request, Rows, Source, zeros},
 };
 use crate::numeric::{float_24, half};
@@ -60,16 +60,32 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
         let both = crate::image::Mask::from(decoded.shown.take()).and(mask);
         decoded.shown = both.map_err(|e| e.to_string())?.into_image();
     }
+    within_floats(&mut decoded);
     let white = stretches.then(|| most(plan.bits) as u16);
     Ok(FileImage { orientation: plan.orientation, bands: plan.bands, white, ..decoded })
 }
 
-/// Whether the pixels are indices into a palette, or inks.
-pub(in crate::image) fn has_palette(source: impl Source) -> Result<bool, Fault> {
+/// How the pixels are stored.
+pub(in crate::image) fn stored(source: impl Source) -> Result<Stored, Fault> {
     let mut decoder = Decoder::new(source)?;
     find_image(&mut decoder)?;
     let found = decoder.find_tag(Tag::PhotometricInterpretation)?.and_then(|value| value.into_u16().ok());
-    Ok(matches!(found, Some(3 | 5)))
+    let kind = match samples(&mut decoder)? {
+        (Kind::Unsigned, ..=8) => "Byte",
+        (Kind::Unsigned, ..=16) => "UInt16",
+        (Kind::Unsigned, ..=32) => "UInt32",
+        (Kind::Unsigned, _) => "UInt64",
+        (Kind::Signed, ..=8) => "Int8",
+        (Kind::Signed, ..=16) => "Int16",
+        (Kind::Signed, ..=32) => "Int32",
+        (Kind::Signed, _) => "Int64",
+        (Kind::Float, ..=32) => "Float32",
+        (Kind::Float, _) => "Float64",
+    };
+    let no_data = text(&mut decoder, crate::image::no_data::TAG)?;
+    let no_data = no_data.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let no_data = no_data.filter(|text| text.parse::<f64>().is_ok());
+    Ok(Stored { palette: matches!(found, Some(3 | 5)), kind: Some(kind), no_data })
 }
 
 /// How many images after the first are looked at for its mask.
@@ -91,8 +107,13 @@ fn mask(
             continue;
         }
         let options = request.options.with_band(None);
-        let request =
-            Request { options: &options, channels: Channels::GreyAndAlpha, shape: None, ..*request };
+        let request = Request {
+            options: &options,
+            channels: Channels::GreyAndAlpha,
+            no_data: None,
+            shape: None,
+            ..*request
+        };
         let plan = Plan::new(decoder, &request)?;
         if plan.bits > 8 || plan.kind != Kind::Unsigned {
             return Err(format!("the mask of the TIFF has {} bits a pixel, not 1 or 8", plan.bits).into());

@@ -22,7 +22,8 @@ pub use read::{MatchSides, ReadMatches, parse_matches, read_matches, read_matche
 
 use super::Match;
 use crate::geometry::Model;
-use crate::image::{Georeference, PixelKind, ReadOptions, Size, has_palette, read_file};
+use crate::image::tiff::bands;
+use crate::image::{FileImage, Georeference, PixelKind, ReadOptions, Size, read_file, stored};
 use crate::options::{Named, named};
 use crate::{
     Error, Result,
@@ -242,20 +243,21 @@ fn vrt<'r>(
     rows: impl Iterator<Item = &'r MatchRow>,
 ) -> Result<()> {
     let file = read_file(source, &ReadOptions::default().with_orient(false))?;
-    if has_palette(Path::new(source))? {
+    let stored = stored(Path::new(source))?;
+    if stored.palette {
         let reason = format!(
             "{source} has a palette, and a virtual raster of it would show indices; give it colours first \
                               (gdal_translate -expand rgb)"
         );
         return Err(Error::format(path, reason));
     }
-    let no_data = file.no_data.map_or(String::new(), |value| format!("<NoDataValue>{value}</NoDataValue>"));
+    let no_data = stored.no_data.map_or(String::new(), |value| format!("<NoDataValue>{value}</NoDataValue>"));
     let Size { width, height } = file.image.size();
-    let kind = match file.image.view().pixel() {
+    let kind = stored.kind.unwrap_or(match file.image.view().pixel() {
         PixelKind::U8 => "Byte",
         PixelKind::U16 => "UInt16",
         PixelKind::F32 => "Float32",
-    };
+    });
     let absolute = std::path::absolute(source).map_err(|e| Error::io(source, e))?;
     let name = absolute.display().to_string().replace('&', "&amp;").replace('<', "&lt;");
     let projection = epsg.map_or(String::new(), |epsg| format!(" Projection=\"EPSG:{epsg}\""));
@@ -273,11 +275,10 @@ fn vrt<'r>(
         }
         writeln!(out, "  </GCPList>")?;
         for band in 1..=file.layout.channels {
-            let is_alpha = file.layout.alpha == Some(band - 1);
-            let alpha = if is_alpha { "<ColorInterp>Alpha</ColorInterp>" } else { "" };
+            let about = about_band(&file, band - 1);
             write!(
                 out,
-                "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{alpha}<SimpleSource>"
+                "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{about}<SimpleSource>"
             )?;
             write!(
                 out,
@@ -295,6 +296,18 @@ fn vrt<'r>(
         }
         writeln!(out, "</VRTDataset>")
     })
+}
+
+/// What a file says of a band, counted from 0: its colour, scale, offset, unit and name.
+fn about_band(file: &FileImage, band: usize) -> String {
+    let colour = match band {
+        _ if file.layout.alpha == Some(band) => Some("Alpha"),
+        0..3 if file.layout.colours == 3 => Some(["Red", "Green", "Blue"][band]),
+        0 => Some("Gray"),
+        _ => None,
+    };
+    let colour = colour.map_or(String::new(), |name| format!("<ColorInterp>{name}</ColorInterp>"));
+    colour + &file.bands.as_deref().map_or(String::new(), |text| bands::elements(text, band))
 }
 
 /// The file of two images in MicMac's folder `Homol`.
@@ -352,6 +365,8 @@ fn colmap(out: &mut impl Write, [first, second]: [&str; 2], rows: &[MatchRow]) -
 mod tests {
     use super::*;
     use crate::files::tests::Folder;
+    use ::tiff::encoder::{TiffEncoder, colortype::GrayI32};
+    use ::tiff::tags::Tag;
 
     #[test]
     fn matches_look_as_documented() {
@@ -402,8 +417,8 @@ mod tests {
         write_matches(path("vrt"), None, images, &twice).unwrap();
         let expected = format!(
             "<VRTDataset rasterXSize=\"7\" rasterYSize=\"5\">\n  <GCPList>\n    <GCP Id=\"1\" Pixel=\"1.5\" Line=\"3.0\" \
-             X=\"101.20000000298023\" Y=\"485.0\"/>\n  </GCPList>\n  <VRTRasterBand dataType=\"UInt16\" band=\"1\"><SimpleSource>\
-             <SourceFilename relativeToVRT=\"0\">{}</SourceFilename><SourceBand>1</SourceBand></SimpleSource></VRTRasterBand>\n\
+             X=\"101.20000000298023\" Y=\"485.0\"/>\n  </GCPList>\n  <VRTRasterBand dataType=\"UInt16\" band=\"1\"><ColorInterp>Gray</ColorInterp>\
+             <SimpleSource><SourceFilename relativeToVRT=\"0\">{}</SourceFilename><SourceBand>1</SourceBand></SimpleSource></VRTRasterBand>\n\
              </VRTDataset>\n",
             name.replace('&', "&amp;")
         );
@@ -417,6 +432,19 @@ mod tests {
         write_matches(path("vrt"), None, images, &twice).unwrap();
         let text_of = std::fs::read_to_string(path("vrt")).unwrap();
         assert!(text_of.contains("<MaskBand>") && text_of.contains("<SourceBand>mask,1<"), "{text_of}");
+        // What the file says of its bands stays: their type, name and scale, the value of no data.
+        let mut encoder = TiffEncoder::new(std::fs::File::create(&source).unwrap()).unwrap();
+        let mut image = encoder.new_image::<GrayI32>(7, 5).unwrap();
+        let about =
+            "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.5</Item></GDALMetadata>";
+        image.encoder().write_tag(Tag::from_u16_exhaustive(42112), about).unwrap();
+        image.encoder().write_tag(Tag::from_u16_exhaustive(42113), "-2147483647").unwrap();
+        image.write_data(&[3; 35]).unwrap();
+        write_matches(path("vrt"), None, images, &twice).unwrap();
+        let text_of = std::fs::read_to_string(path("vrt")).unwrap();
+        let expected = "dataType=\"Int32\" band=\"1\"><NoDataValue>-2147483647</NoDataValue><ColorInterp>Gray</ColorInterp>\
+                        <Scale>0.5</Scale>";
+        assert!(text_of.contains(expected), "{text_of}");
         let nowhere = write_matches(path("vrt"), None, [name, "b.tif"], &rows).unwrap_err().to_string();
         assert!(nowhere.contains("b.tif has no place on a map"), "{nowhere}");
         let nameless = write_matches(folder.join("Homol"), Some(MatchFormat::MicMac), ["", "b"], &rows);
