@@ -236,20 +236,20 @@ impl Finder {
         image: impl Into<Pixels<'a>>,
         mask: Option<Pixels<'_>>,
     ) -> Result<GpuFeatures> {
-        self.detect_there(&image.into(), mask.as_ref())
+        self.detect_there(&(image.into(), mask))
     }
 
     /// [`detect_on_device`](Self::detect_on_device), compiled once: not for each type of image.
-    fn detect_there(&self, image: &Pixels<'_>, mask: Option<&Pixels<'_>>) -> Result<GpuFeatures> {
+    fn detect_there(&self, (image, mask): &(Pixels<'_>, Option<Pixels<'_>>)) -> Result<GpuFeatures> {
         let gpu = self.processor.gpu().ok_or_else(|| Error::Device {
             device: "cpu".into(),
             reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
         })?;
         let on_gpu =
-            |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_on_device(image.clone(), mask.cloned()));
+            |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_on_device(image.clone(), mask.clone()));
         self.search(on_gpu, |cpu| {
             let image = image.clone().into_host()?;
-            let mask = mask.cloned().map(Pixels::into_host).transpose()?;
+            let mask = mask.clone().map(Pixels::into_host).transpose()?;
             let mask = match mask.as_ref().map(AnyCow::view) {
                 None => None,
                 Some(AnyView::U8(mask)) => Some(mask),
