@@ -4,7 +4,7 @@ use crate::device::run_on;
 use crate::errors::{raised, wrong_image};
 use crate::image::{matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
-use crate::options::Options;
+use crate::options::{Options, named};
 use crate::picture::{Picture, made};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,7 +13,7 @@ use tiepoint::geometry::calibration::{Camera, Distortion};
 use tiepoint::geometry::estimate::fit;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{
-    Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
+    Affine, Correspondence, Essential, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
 use tiepoint::image::Size;
@@ -106,14 +106,14 @@ fn camera_of(matrix_: &Bound<'_, PyAny>) -> PyResult<Camera> {
 pub(crate) fn estimate<'py>(
     py: Python<'py>,
     device: Option<&Bound<'py, PyAny>>,
-    kind: &str,
+    kind: &Bound<'py, PyAny>,
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
     quality: Option<&Bound<'py, PyAny>>,
     cameras: Option<[Bound<'py, PyAny>; 2]>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
-    let kind = ModelKind::from_name(kind).map_err(raised)?;
+    let kind = named::<ModelKind>(kind)?;
     let cameras = match cameras {
         Some([a, b]) => Some([camera_of(&a)?, camera_of(&b)?]),
         None => None,
@@ -131,6 +131,20 @@ pub(crate) fn estimate<'py>(
     let mut agrees = vec![false; pairs.len()];
     found.inliers.iter().for_each(|&i| agrees[i] = true);
     Ok((model_tuple(py, &found.b_from_a)?, vector(py, agrees), found.rms_px, found.iterations))
+}
+
+/// The essential matrix nearest to a matrix, of length 1, and its fundamental matrix.
+#[pyfunction]
+pub(crate) fn essential<'py>(
+    py: Python<'py>,
+    matrix_: &Bound<'py, PyAny>,
+    cameras: [Bound<'py, PyAny>; 2],
+) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    let [a, b] = cameras;
+    let cameras = [camera_of(&a)?, camera_of(&b)?];
+    cameras.iter().try_for_each(Camera::check).map_err(raised)?;
+    let made = Essential::new(matrix(matrix_, "the matrix of the model")?, cameras).map_err(raised)?;
+    Ok([rows(py, made.matrix().to_vec())?, rows(py, made.fundamental().matrix().to_vec())?])
 }
 
 /// How far pairs are from a model, in pixels.

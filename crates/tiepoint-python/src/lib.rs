@@ -73,7 +73,7 @@ mod _core {
     #[pymodule_export]
     use crate::finder::Finder;
     #[pymodule_export]
-    use crate::geometry::{apply, estimate, invert, residuals, warp};
+    use crate::geometry::{apply, essential, estimate, invert, residuals, warp};
     #[pymodule_export]
     use crate::matching::{match_features, nearest, tie_points};
     #[pymodule_export]

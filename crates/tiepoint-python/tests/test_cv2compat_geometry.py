@@ -81,8 +81,8 @@ def test_few_inliers_are_found_whatever_max_iters_is(points):
 
 
 def test_a_threshold_means_what_it_means_in_opencv(cameras):
-    """The error of a map is measured in the second image, also where that is larger or smaller; that of an essential matrix
-    is Sampson's distance."""
+    """The error of a map is measured in the second image, also where that is larger or smaller; that of an essential matrix,
+    and by USAC_… of a fundamental matrix, is Sampson's distance."""
     random = np.random.default_rng(3)
     a = random.uniform(0, 300, (400, 2))
     for zoom in (0.3, 1.0, 4.0):
@@ -102,6 +102,10 @@ def test_a_threshold_means_what_it_means_in_opencv(cameras):
     u, v = (np.c_[side, np.ones(len(side))] for side in (a, b))
     sampson = np.abs((v * (u @ f.T)).sum(1)) / np.linalg.norm(np.hstack([(u @ f.T)[:, :2], (v @ f)[:, :2]]), axis=1)
     assert np.array_equal(sampson <= 0.3, mask.ravel() == 1) and 0.3 < mask.mean() < 0.79
+    for method in (compat.USAC_DEFAULT, compat.USAC_ACCURATE, compat.USAC_MAGSAC):
+        f, mask = compat.findFundamentalMat(a, b, method, 0.3, 0.999, 1000)
+        sampson = np.abs((v * (u @ f.T)).sum(1)) / np.linalg.norm(np.hstack([(u @ f.T)[:, :2], (v @ f)[:, :2]]), axis=1)
+        assert np.array_equal(sampson <= 0.3, mask.ravel() == 1), method
 
 
 def test_a_low_confidence_does_not_end_the_search_early():
@@ -563,6 +567,8 @@ def test_arguments_that_are_no_numbers_are_told(points):
         (lambda: compat.findHomography(a, b, np.eye(3), compat.RANSAC), r"method is an array of the shape \(3, 3\): expected one of"),
         (lambda: compat.findFundamentalMat(a, b, np.eye(3), compat.RANSAC, 1.0), r"method is an array of the shape \(3, 3\)"),
         (lambda: compat.estimateAffine2D(a, b, method=[8]), r"method is \[8\]: expected one of"),
+        (lambda: compat.findHomography(a, b, compat.RANSAC, float("nan")), "the threshold is nan: expected a number"),
+        (lambda: compat.findEssentialMat(a, b, np.ones((3, 4))), r"the shape \(3, 4\): expected \(3, 3\)$"),
         (lambda: compat.findEssentialMat(a, b, np.eye(3), compat.RANSAC, "0.9"), "the confidence is '0.9': expected a number"),
     ]:
         with pytest.raises(tp.OptionError, match=told):

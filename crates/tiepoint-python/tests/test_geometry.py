@@ -135,6 +135,83 @@ def test_a_pose_of_an_essential_matrix():
         tp.estimate(a, b, "essential", K=k, cameras=(k, k))
 
 
+def test_a_matrix_that_is_nearly_essential_becomes_the_nearest():
+    k = np.diag([800, 800, 1.0])
+    exact = np.cross(np.eye(3), [0.6, 0.0, 0.8]) @ np.array([[0.8, -0.6, 0], [0.6, 0.8, 0], [0, 0, 1]])
+    kept = tp.Model("essential", exact, (k, k))
+    assert np.array_equal(kept.matrix, exact) and np.array_equal(tp.Model("essential", exact, (k, k)).inverse().matrix, exact.T)
+    near = tp.Model("essential", exact + 0.004 * np.eye(3), (k, k))
+    values = np.linalg.svd(near.matrix)[1]
+    assert values[0] - values[1] < 1e-12 and values[2] < 1e-12 and abs(near.matrix - exact).max() < 0.01
+    rays = np.random.default_rng(1).uniform(-0.4, 0.4, (20, 2)) * 800
+    rotation, _ = near.pose(rays, rays + [9, 3])
+    assert abs(rotation.T @ rotation - np.eye(3)).max() < 1e-9
+    for wrong in (np.eye(3), np.diag([1, 0, 0]), np.diag([1, 0.3, 0])):
+        with pytest.raises(tp.ModelError, match="singular values"):
+            tp.Model("essential", wrong, (k, k))
+
+
+def test_what_gives_no_pose_is_refused():
+    k, skewed = np.diag([800, 800, 1.0]), np.array([[800, 5, 0], [0, 800, 0], [0, 0, 1.0]])
+    exact = np.cross(np.eye(3), [1.0, 0.0, 0.0])
+    model = tp.Model("essential", exact, (k, k))
+    a = np.random.default_rng(1).uniform(-300, 300, (6, 2))
+    for points in (np.zeros((0, 2)), np.full((6, 2), np.nan)):
+        with pytest.raises(tp.ModelError, match="none of 0 pairs lies in front"):
+            model.pose(points, points)
+    for count in (1, 2, 5):
+        with pytest.raises(tp.ImageError, match=f"6 places in A and {count} in B"):
+            model.pose(a, a[:count])
+    for cameras, told in [
+        (None, "option cameras is None"), (k, "option cameras holds 3 parts"), ((k,), "option cameras holds 1 parts"), (5, "cameras is 5"),
+    ]:
+        with pytest.raises(tp.OptionError, match=told):
+            tp.Model("essential", exact, cameras)
+    with pytest.raises(tp.OptionError, match="holds 1 parts"):
+        tp.estimate(a, a, "essential", cameras=(k,))
+    for camera in (skewed, np.zeros((3, 3)), np.diag([0, 0, 1.0])):
+        with pytest.raises((tp.ImageError, tp.MismatchError), match="camera"):
+            tp.Model("essential", exact, (k, camera))
+    with pytest.raises(tp.OptionError, match="option model is None: expected homography"):
+        tp.estimate(a, a, None)
+
+
+def test_a_camera_that_only_turned_has_no_baseline():
+    k, rng = np.array([[900, 0, 640], [0, 900, 480], [0, 0, 1.0]]), np.random.default_rng(4)
+    a = rng.uniform((0, 0), (1280, 960), (300, 2))
+    turned = np.c_[a, np.ones(300)] @ (k @ np.array([[0.96, 0, -0.28], [0, 1, 0], [0.28, 0, 0.96]]) @ np.linalg.inv(k)).T
+    for b in (a, turned[:, :2] / turned[:, 2:]):
+        b = b + rng.normal(0, 0.3, b.shape)
+        with pytest.raises(tp.ModelError, match="the camera only turned, or did not move"):
+            tp.estimate(a, b, "essential", K=k)
+        assert tp.estimate(a, b, "essential", K=k, false_alarms=np.inf).inliers.mean() > 0.9
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (40, 0), (1, 20_000), (1, 500_000)])
+def test_fundamental_matrices_of_large_pictures_keep_their_lines(scale, shift):
+    k, rng = np.array([[900, 0, 400], [0, 900, 400], [0, 0, 1.0]]), np.random.default_rng(1)
+    x = np.column_stack([rng.uniform(-2, 2, (200, 2)), rng.uniform(4, 10, 200)])
+    turn, step = np.array([[0.96, 0, -0.28], [0, 1, 0], [0.28, 0, 0.96]]), np.array([1, 0.1, 0.2])
+    a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (x, x @ turn.T + step))
+    a, b = ((p + rng.normal(0, 0.3 / scale, p.shape)) * scale + shift for p in (a, b))
+    found = tp.estimate(a, b, "fundamental")
+    for model in (found.model, tp.Model("fundamental", found.matrix), found.model.inverse().inverse()):
+        off = model.residuals(a, b)
+        assert found.inliers.all() and abs(np.sqrt((off * off).mean()) / found.rms - 1) < 1e-3 and found.rms < 1
+
+
+@pytest.mark.parametrize("kind", ["affine", "similarity", "homography"])
+@pytest.mark.parametrize("unit", [1e-6, 1e-8])
+def test_units_may_differ_by_any_factor(kind, unit):
+    rng = np.random.default_rng(27)
+    px = rng.uniform(0, 4000, (50, 2))
+    small = px * [unit, unit if kind == "similarity" else -unit]
+    assert abs(tp.fit(small, px, kind).apply(small) - px).max() < 1e-4
+    assert abs(tp.fit(px, small, kind).apply(px) - small).max() < 1e-4 * unit
+    found = tp.estimate(px, small, kind, threshold=3 * unit)
+    assert found.inliers.all() and abs(found.apply(px) - small).max() < unit
+
+
 def test_points_and_models_in_the_forms_of_other_libraries():
     rng = np.random.default_rng(6)
     matrix = np.array([[1.1, 0.1, 5], [-0.1, 0.9, -3], [0, 0, 1]])
@@ -188,6 +265,11 @@ def test_impossible_models_are_errors():
         tp.estimate(np.zeros((3, 2)), np.zeros((3, 2)))
     with pytest.raises(tp.ImageError, match="3 places in A and 2 in B"):
         tp.estimate(np.zeros((3, 2)), np.zeros((2, 2)))
+    with pytest.raises(tp.ModelError, match="all matches but one lie on a line"):
+        tp.fit([[0, 0], [1, 1], [2, 2], [0, 3]], [[0, 0], [2, 2], [4, 4], [0, 6]])
+    for kind, cameras in [("fundamental", None), ("essential", (np.eye(3), np.eye(3)))]:
+        with pytest.raises(tp.MismatchError, match="maps points to lines"):
+            tp.warp(np.zeros((9, 9), np.uint8), tp.Model(kind, np.cross(np.eye(3), [1.0, 0.0, 0.0]), cameras))
     line = np.column_stack([np.arange(20), np.arange(20)])
     with pytest.raises(tp.ModelError):
         tp.estimate(line, line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -49,7 +50,7 @@ class Model(Result):
         The kind of model.
     matrix : array_like, (3, 3), or (2, 3) of an affine map
         Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel. An essential matrix acts on rays
-        ((u - cx) / fx, (v - cy) / fy, 1).
+        ((u - cx) / fx, (v - cy) / fy, 1); of a matrix that is nearly one, such as K.T @ F @ K, the nearest is taken.
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs.
     """
@@ -62,6 +63,13 @@ class Model(Result):
         import numpy as np
 
         matrix = np.array(_arrays.matrix(self.matrix, "the matrix of the model"))
+        if self.kind == "essential":
+            object.__setattr__(self, "cameras", _pair(self.cameras))
+            length = np.sqrt((matrix * matrix).sum())
+            nearest = _core.essential(matrix, self.cameras)[0] * length  # type: ignore[arg-type]
+            # One that is essential but for rounding keeps its bits.
+            if not (abs(nearest - matrix) <= 1e-8 * length).all():
+                matrix = nearest
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         # Refuses a matrix that is no such model.
@@ -69,14 +77,9 @@ class Model(Result):
 
     def _between_pixels(self) -> tuple[str, _Floats]:
         """Kind and matrix; for an essential matrix those of its fundamental matrix."""
-        import numpy as np
-
         if self.kind != "essential":
             return self.kind, self.matrix
-        if self.cameras is None:
-            raise OptionError("option cameras is None: expected the matrices K of A and B, for an essential matrix")
-        a, b = (np.linalg.inv(np.asarray(k, np.float64)) for k in self.cameras)
-        return "fundamental", b.T @ self.matrix @ a
+        return "fundamental", _core.essential(self.matrix, self.cameras)[1]  # type: ignore[arg-type]
 
     def apply(self, xy: npt.ArrayLike) -> _Floats:
         """Map points.
@@ -134,12 +137,19 @@ class Model(Result):
             (3, 3): a point X in A's camera is R X + t in B's.
         t : ndarray
             (3,), of length 1: the scale is not known.
+
+        Raises
+        ------
+        ModelError
+            When the model is no essential matrix, or no pair lies in front of both cameras.
         """
         from ._pose import pose
 
         if self.kind != "essential" or self.cameras is None:
             raise ModelError(f"the model is {self.kind}: expected an essential matrix, with its cameras, for a pose")
-        return pose(self.matrix, self.cameras, _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b"))
+        # Refuses points that are not pairs, and knows which are finite.
+        usable = self.residuals(xy_a, xy_b) < math.inf
+        return pose(self.matrix, self.cameras, *(_arrays.points(xy, "the points")[usable] for xy in (xy_a, xy_b)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -204,6 +214,16 @@ class Estimate(Result):
         return [("model", self.model.kind), ("inliers", f"{int(self.inliers.sum())} of {n}"), ("rms", f"{self.rms:.3f} px")]
 
 
+def _pair(cameras: Any) -> tuple[_Floats, _Floats]:
+    """The matrices of two cameras."""
+    given = tuple(cameras) if hasattr(cameras, "__iter__") else ()
+    if len(given) != 2:
+        told = f"holds {len(given)} parts" if given else f"is {cameras!r}"
+        raise OptionError(f"option cameras {told}: expected the matrices of A and B, (K_a, K_b), for an essential matrix")
+    a, b = (_arrays.matrix(k, "the matrix of a camera", affine=False) for k in given)
+    return a, b
+
+
 def named(model: Any) -> tuple[str, Any]:
     """Kind and matrix of a model, of an estimate, or of a matrix, which is a homography."""
     if isinstance(model, Estimate):
@@ -245,7 +265,11 @@ def estimate(
     K: npt.ArrayLike | None = None,  # noqa: N803
     device: Device | str | None = None,
 ) -> Estimate:
-    """Estimate the model that most pairs of points agree on (LO-RANSAC); it is the least-squares fit to its inliers.
+    """Estimate the model that most pairs of points agree on (LO-RANSAC).
+
+    It is the least-squares fit to its inliers or, where most of these lie much nearer than the threshold, a fit with
+    weights that fall with the residual. An essential matrix of points on one plane has two solutions, of which one is
+    given.
 
     Parameters
     ----------
@@ -258,9 +282,10 @@ def estimate(
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
-        The most samples.
+        The most samples. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
-        Refuse a model if wrong matches alone are expected to give more than this many models as good as it.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it. ``inf`` also
+        accepts an essential matrix of a camera that only turned.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
@@ -280,7 +305,8 @@ def estimate(
     Raises
     ------
     ModelError
-        When there are too few pairs, or they do not determine the model.
+        When there are too few pairs, or they do not determine the model, as those of a plane for a fundamental matrix, and
+        of a camera that only turned for an essential matrix, too.
     """
     options = robust(threshold, confidence, max_iterations, false_alarms, seed)
     return _estimated(xy_a, xy_b, model, quality, cameras, K, options, device)
@@ -313,7 +339,8 @@ def fit(
     Returns
     -------
     Estimate
-        Every pair is an inlier, except those with coordinates that are not finite.
+        Every pair is an inlier, except those with coordinates that are not finite, and those that the best homography
+        puts on or beyond its horizon.
 
     Raises
     ------
@@ -332,7 +359,7 @@ def _estimated(
             raise OptionError("option K is the camera of both images: give it or cameras")
         cameras = (camera, camera)
     if cameras is not None:
-        cameras = tuple(_arrays.matrix(k, "the matrix of a camera", affine=False) for k in cameras)
+        cameras = _pair(cameras)
     elif model == "essential":
         raise OptionError("an essential matrix needs the cameras: expected K, the matrix (3, 3) of both, or cameras=(K_a, K_b)")
     a, b = _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b")

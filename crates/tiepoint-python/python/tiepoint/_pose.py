@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from .errors import ModelError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -66,5 +68,7 @@ def pose(essential: _Floats, cameras: tuple[Any, Any], xy_a: _Floats, xy_b: _Flo
         ((xy[:, 0] - k[0, 2]) / k[0, 0], (xy[:, 1] - k[1, 2]) / k[1, 1])
         for k, xy in zip((np.asarray(k, np.float64) for k in cameras), (xy_a, xy_b), strict=True)
     )
-    r, t = max(decompositions(essential), key=lambda both: _before_both(a, b, *both))
+    most, (r, t) = max(((_before_both(a, b, *both), both) for both in decompositions(essential)), key=lambda found: found[0])
+    if most == 0:
+        raise ModelError(f"none of {len(xy_a)} pairs lies in front of both cameras: expected the inliers of the model")
     return np.array(r), np.array(t)

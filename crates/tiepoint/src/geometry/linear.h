@@ -44,53 +44,44 @@ FUNCTION i32 solve(f64 *a, f64 *b, i32 n) {
     return finite;
 }
 
-// One Jacobi rotation of a symmetric 3x3 matrix; `v` holds the eigenvectors so far as rows.
-FUNCTION void rotate3(f64 *a, f64 *v, i32 p, i32 q) {
-    if (a[3 * p + q] == 0.0) return;
-    f64 theta = (a[3 * q + q] - a[3 * p + p]) / (2.0 * a[3 * p + q]);
-    f64 t = copysign(1.0, theta) / (fabs(theta) + sqrt(theta * theta + 1.0));
-    f64 c = 1.0 / sqrt(t * t + 1.0);
-    f64 s = t * c;
-    for (i32 k = 0; k < 3; k++) {
-        f64 x = a[3 * k + p], y = a[3 * k + q];
-        a[3 * k + p] = c * x - s * y;
-        a[3 * k + q] = s * x + c * y;
-    }
-    for (i32 k = 0; k < 3; k++) {
-        f64 x = a[3 * p + k], y = a[3 * q + k];
-        a[3 * p + k] = c * x - s * y;
-        a[3 * q + k] = s * x + c * y;
-        x = v[3 * p + k];
-        y = v[3 * q + k];
-        v[3 * p + k] = c * x - s * y;
-        v[3 * q + k] = s * x + c * y;
-    }
-}
-
-// The eigenvector of the smallest eigenvalue of a symmetric 3x3 matrix, which is overwritten.
-FUNCTION void smallest_eigenvector3(f64 *a, f64 *out) {
-    f64 v[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+// The right singular vector of the smallest singular value of a 3x3 matrix.
+FUNCTION void last_singular3(const f64 *m, f64 *out) {
+    f64 columns[9], v[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+    for (i32 i = 0; i < 9; i++) columns[i] = m[3 * (i % 3) + i / 3];
     for (i32 sweep = 0; sweep < 30; sweep++) {
-        f64 off = a[3] * a[3] + a[6] * a[6] + a[7] * a[7];
-        f64 diagonal = a[0] * a[0] + a[4] * a[4] + a[8] * a[8];
-        if (!(off > diagonal * 1e-32)) break;
-        rotate3(a, v, 0, 1);
-        rotate3(a, v, 0, 2);
-        rotate3(a, v, 1, 2);
+        i32 done = 1;
+        for (i32 pair = 0; pair < 3; pair++) {
+            f64 *a = columns + (pair == 2 ? 3 : 0), *b = columns + (pair == 0 ? 3 : 6);
+            f64 *va = v + (pair == 2 ? 3 : 0), *vb = v + (pair == 0 ? 3 : 6);
+            f64 xx = dot3(a, a), xy = dot3(a, b), yy = dot3(b, b);
+            if (!(xy * xy > xx * yy * 1e-30)) continue;
+            done = 0;
+            f64 theta = (yy - xx) / (2.0 * xy);
+            f64 t = copysign(1.0, theta) / (fabs(theta) + sqrt(theta * theta + 1.0));
+            f64 c = 1.0 / sqrt(t * t + 1.0);
+            f64 s = t * c;
+            for (i32 k = 0; k < 3; k++) {
+                f64 x = a[k], y = b[k];
+                a[k] = c * x - s * y;
+                b[k] = s * x + c * y;
+                x = va[k];
+                y = vb[k];
+                va[k] = c * x - s * y;
+                vb[k] = s * x + c * y;
+            }
+        }
+        if (done) break;
     }
     i32 least = 0;
     for (i32 i = 1; i < 3; i++)
-        if (a[4 * i] < a[4 * least]) least = i;
+        if (dot3(columns + 3 * i, columns + 3 * i) < dot3(columns + 3 * least, columns + 3 * least)) least = i;
     for (i32 k = 0; k < 3; k++) out[k] = v[3 * least + k];
 }
 
 // The nearest matrix of rank 2: model.rs.
 FUNCTION void rank_two3(f64 *m) {
-    f64 square[9], e[3];
-    for (i32 i = 0; i < 3; i++)
-        for (i32 j = 0; j < 3; j++)
-            square[3 * i + j] = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j];
-    smallest_eigenvector3(square, e);
+    f64 e[3];
+    last_singular3(m, e);
     for (i32 i = 0; i < 3; i++) {
         f64 along = dot3(m + 3 * i, e);
         for (i32 j = 0; j < 3; j++) m[3 * i + j] = m[3 * i + j] - along * e[j];

@@ -1,7 +1,10 @@
-//! Small dense systems: Gaussian elimination with pivoting, and eigenvectors of symmetric matrices by Jacobi
-//! rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), order of operations fixed.
+//! Small dense systems: Gaussian elimination with pivoting, eigenvectors of symmetric matrices and singular vectors by
+//! Jacobi rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), order of operations fixed. Only
+//! the singular vectors do not need good scaling: those of matrices between pixels are exact, too.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
+use super::matrix::{Mat3, cross, dot, transpose};
 
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
 pub(crate) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
@@ -55,10 +58,7 @@ fn rotate<const N: usize>(a: &mut [[f64; N]; N], v: &mut [[f64; N]; N], p: usize
     if a[p][q] == 0.0 {
         return;
     }
-    let theta = (a[q][q] - a[p][p]) / (2.0 * a[p][q]);
-    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
-    let c = 1.0 / (t * t + 1.0).sqrt();
-    let s = t * c;
+    let [c, s] = rotation(a[p][p], a[p][q], a[q][q]);
     for k in 0..N {
         let (x, y) = (a[k][p], a[k][q]);
         (a[k][p], a[k][q]) = (c * x - s * y, s * x + c * y);
@@ -69,6 +69,64 @@ fn rotate<const N: usize>(a: &mut [[f64; N]; N], v: &mut [[f64; N]; N], p: usize
         let (x, y) = (v[p][k], v[q][k]);
         (v[p][k], v[q][k]) = (c * x - s * y, s * x + c * y);
     }
+}
+
+/// Cosine and sine of the lesser rotation that makes a symmetric 2×2 matrix diagonal; `xy` is not 0.
+fn rotation(xx: f64, xy: f64, yy: f64) -> [f64; 2] {
+    let theta = (yy - xx) / (2.0 * xy);
+    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+    let c = 1.0 / (t * t + 1.0).sqrt();
+    [c, t * c]
+}
+
+/// A right singular vector v of a 3×3 matrix m, of length 1, with m v, whose length is the singular value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Singular {
+    pub(super) right: [f64; 3],
+    pub(super) image: [f64; 3],
+}
+
+/// Squared cosine below which two columns are perpendicular.
+const PERPENDICULAR: f64 = 1e-30;
+
+/// The singular vectors of a matrix, by ascending singular value. Its columns are rotated until they are perpendicular
+/// (one-sided Jacobi: Hestenes 1958), because squaring the matrix would lose values below 1e-8 of the greatest, as those
+/// of fundamental matrices between pixels are.
+pub(super) fn singular(m: &Mat3) -> [Singular; 3] {
+    let mut columns = transpose(m);
+    let mut v = super::matrix::IDENTITY;
+    for _sweep in 0..30 {
+        let mut is_done = true;
+        for (p, q) in [(0, 1), (0, 2), (1, 2)] {
+            let (xx, xy, yy) =
+                (dot(columns[p], columns[p]), dot(columns[p], columns[q]), dot(columns[q], columns[q]));
+            if xy * xy > xx * yy * PERPENDICULAR {
+                is_done = false;
+                let [c, s] = rotation(xx, xy, yy);
+                for k in 0..3 {
+                    let (x, y) = (columns[p][k], columns[q][k]);
+                    (columns[p][k], columns[q][k]) = (c * x - s * y, s * x + c * y);
+                    let (x, y) = (v[p][k], v[q][k]);
+                    (v[p][k], v[q][k]) = (c * x - s * y, s * x + c * y);
+                }
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    let mut order = [0, 1, 2];
+    order.sort_by(|&i, &j| dot(columns[i], columns[i]).total_cmp(&dot(columns[j], columns[j])));
+    order.map(|i| Singular { right: v[i], image: columns[i] })
+}
+
+/// The rotation nearest to a matrix (Kabsch 1976).
+pub(super) fn nearest_rotation(m: &Mat3) -> Mat3 {
+    let [_, second, first] = singular(m);
+    let unit = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
+    let (u, w) = (unit(first.image), unit(second.image));
+    let (left, right) = ([u, w, cross(u, w)], [first.right, second.right, cross(first.right, second.right)]);
+    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| left[k][i] * right[k][j]).sum()))
 }
 
 pub(super) fn smallest_eigenvector<const N: usize>(a: [[f64; N]; N]) -> [f64; N] {
@@ -129,6 +187,30 @@ mod tests {
             }
         }
         assert!(values.is_sorted(), "ascending");
+    }
+
+    #[test]
+    fn singular_values_far_below_the_greatest_are_exact() {
+        // Rows and columns of very different length, as those of a fundamental matrix between pixels.
+        let scaled = |by: f64| {
+            let m = [[0.3, -0.7, 0.2], [0.5, 0.1, -0.4], [-0.6, 0.8, 0.9]];
+            let length = [by, by, 1.0];
+            std::array::from_fn(|i| std::array::from_fn(|j| m[i][j] * length[i] * length[j]))
+        };
+        for by in [1.0, 1e-3, 1e-6, 1e-9] {
+            let m: Mat3 = scaled(by);
+            let found = singular(&m);
+            let product = found.iter().map(|s| dot(s.image, s.image).sqrt()).product::<f64>();
+            let determinant = super::super::matrix::determinant(&m).abs();
+            assert!((product / determinant - 1.0).abs() < 1e-9, "{by}: {product} and {determinant}");
+            assert!(found.is_sorted_by_key(|s| dot(s.image, s.image)), "{by}: ascending");
+        }
+        let turn = super::super::matrix::cayley([0.3, -0.2, 0.5]);
+        let off = |m: &Mat3, scale: f64| {
+            let found = nearest_rotation(&m.map(|row| row.map(|v| scale * v)));
+            (0..9).map(|i| (found[i / 3][i % 3] - turn[i / 3][i % 3]).abs()).fold(0.0, f64::max)
+        };
+        assert!(off(&turn, 7.0) < 1e-14, "a multiple of a rotation");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The models, and how they are applied, inverted and composed.
 
 use super::calibration::Camera;
-use super::linear::smallest_eigenvector;
+use super::linear::{Singular, singular};
 use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, transpose};
 use crate::image::Size;
 use crate::numeric::length;
@@ -424,11 +424,8 @@ impl Fundamental {
         check_finite(&matrix, "fundamental matrix")?;
         let wrong =
             || Error::Degenerate { model: "fundamental matrix", reason: "its matrix has a rank below 2" };
-        let unit = matrix::unit(&matrix).ok_or_else(wrong)?;
-        let m = matrix::unit(&rank_two(&unit)).ok_or_else(wrong)?;
-        // The largest 2×2 minor of a rank-1 matrix of norm 1 is 0.
-        let minor = matrix::adjugate(&m).iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
-        if minor > 1e-30 { Ok(Self(m)) } else { Err(wrong()) }
+        let unit = matrix::unit(&matrix).filter(|unit| !is_of_rank_one(unit)).ok_or_else(wrong)?;
+        matrix::unit(&rank_two(&unit)).map(Self).ok_or_else(wrong)
     }
 
     /// The matrix, row-major.
@@ -457,13 +454,21 @@ pub struct Essential {
 }
 
 impl Essential {
-    /// The essential matrix of the cameras of A and B.
+    /// The essential matrix of the cameras of A and B: the nearest one, which has singular values s, s and 0. A matrix
+    /// that has them but for rounding keeps its bits, apart from its scale.
     ///
     /// # Errors
-    /// [`Error::Degenerate`] when the matrix is 0 or not finite.
+    /// [`Error::Degenerate`] when the matrix is 0 or not finite, or far from an essential matrix: if the second singular
+    /// value is less than half of the first, or the third more than a tenth of it.
     pub fn new(matrix: [[f64; 3]; 3], cameras: [Camera; 2]) -> Result<Self> {
-        let wrong = Error::Degenerate { model: "essential matrix", reason: "its matrix is 0 or not finite" };
-        Ok(Self { matrix: matrix::unit(&matrix).ok_or(wrong)?, cameras })
+        let wrong = |reason| Error::Degenerate { model: "essential matrix", reason };
+        let unit = matrix::unit(&matrix).ok_or(wrong("its matrix is 0 or not finite"))?;
+        let [least, second, first] = singular(&unit).map(|s| dot(s.image, s.image).sqrt());
+        if second < 0.5 * first || least > 0.1 * first {
+            return Err(wrong("the singular values of its matrix are not s, s and 0"));
+        }
+        let is_one = first - second <= ROUNDING * first && least <= ROUNDING * first;
+        Ok(Self { matrix: if is_one { unit } else { nearest_essential(&unit) }, cameras })
     }
 
     /// The matrix between rays, row-major.
@@ -494,9 +499,32 @@ impl Essential {
     }
 }
 
+/// Whether all 2×2 minors are 0 but for rounding, at any scale of the rows and columns.
+fn is_of_rank_one(m: &Mat3) -> bool {
+    let pairs = [(0, 1), (0, 2), (1, 2)];
+    let is_zero = |(i, j): (usize, usize), (k, l): (usize, usize)| {
+        let [p, q] = [m[i][k] * m[j][l], m[i][l] * m[j][k]];
+        (p - q).abs() <= 1e-14 * (p.abs() + q.abs())
+    };
+    pairs.into_iter().all(|rows| pairs.into_iter().all(|columns| is_zero(rows, columns)))
+}
+
 /// The unit vector e that comes nearest to m e = 0.
 pub(super) fn epipole(m: &Mat3) -> [f64; 3] {
-    smallest_eigenvector(product(&transpose(m), m))
+    singular(m)[0].right
+}
+
+/// A share of the greatest singular value that rounding can cause.
+const ROUNDING: f64 = 1e-9;
+
+/// The essential matrix of norm 1 nearest to a matrix: its two greater singular values become equal, the least 0. Not
+/// finite where these are 0.
+pub(super) fn nearest_essential(m: &Mat3) -> Mat3 {
+    let [_, p, q] = singular(m).map(|Singular { right, image }| {
+        let scale = std::f64::consts::FRAC_1_SQRT_2 / dot(image, image).sqrt();
+        (image.map(|x| x * scale), right)
+    });
+    std::array::from_fn(|i| std::array::from_fn(|j| p.0[i] * p.1[j] + q.0[i] * q.1[j]))
 }
 
 /// m − m v vᵀ for its last right singular vector v: the nearest matrix of rank 2.
@@ -545,6 +573,51 @@ mod tests {
             let worst = times(&f.matrix(), epipole(&f.matrix())).into_iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             prop_assert!(worst < 1e-7, "F e = 0, not {}", worst);
         }
+    }
+
+    #[test]
+    fn a_matrix_between_pixels_far_from_the_origin_keeps_its_lines() {
+        let exact = [[0.02, -0.9, 0.3], [0.8, 0.05, -0.6], [-0.28, 0.62, 0.0]];
+        // Its third column is a mixture of the others: rank 2.
+        let exact = exact.map(|[x, y, _]| [x, y, 0.3 * x - 0.7 * y]);
+        for [scale, shift] in [[1.0, 0.0], [1e3, 5e2], [3.2e4, 1.6e4], [1e6, 5e5], [900.0, 2e4], [900.0, 5e5]]
+        {
+            let to_rays =
+                [[1.0 / scale, 0.0, -shift / scale], [0.0, 1.0 / scale, -shift / scale], [0.0, 0.0, 1.0]];
+            let between_pixels = product(&product(&transpose(&to_rays), &exact), &to_rays);
+            let f = Model::Fundamental(Fundamental::new(between_pixels).unwrap());
+            for [x, y] in [[0.2, 0.3], [-0.4, 0.1], [0.4, -0.3]] {
+                let [p, q, r] = times(&exact, [x, y, 1.0]);
+                // The point of the line that is nearest to the origin.
+                let on_line = [p, q].map(|v| -v * r / (p * p + q * q));
+                let [a, b] = [[x, y], on_line].map(|place| place.map(|v| v * scale + shift));
+                let found = crate::geometry::estimate::residuals(
+                    &f,
+                    &[crate::geometry::Correspondence { a, b, quality: 0.0 }],
+                )[0];
+                assert!(found < 1e-3, "scale {scale}, shift {shift}: {found} px");
+            }
+        }
+    }
+
+    #[test]
+    fn essential_matrices_have_two_equal_singular_values() {
+        let camera = Camera { focal: [500.0; 2], principal: [320.0, 240.0], distortion: Default::default() };
+        let turn = matrix::cayley([0.1, -0.3, 0.2]);
+        let exact = matrix::unit(&product(&matrix::skew([0.6, 0.1, -0.3]), &turn)).unwrap();
+        let kept = Essential::new(exact, [camera; 2]).unwrap();
+        assert_eq!(
+            Essential::new(kept.matrix(), [camera; 2]).unwrap(),
+            kept,
+            "an essential matrix stays as it is"
+        );
+        let mut near = exact;
+        near[0][1] += 0.01;
+        let found = singular(&Essential::new(near, [camera; 2]).unwrap().matrix());
+        let [least, second, first] = found.map(|s| dot(s.image, s.image).sqrt());
+        assert!(first - second < 1e-12 && least < 1e-12, "the nearest: {first}, {second} and {least}");
+        let unequal = [[1.0, 0.0, 0.0], [0.0, 0.4, 0.0], [0.0; 3]];
+        assert!([IDENTITY, unequal].iter().all(|m| Essential::new(*m, [camera; 2]).is_err()), "far from any");
     }
 
     #[test]

@@ -221,11 +221,14 @@ fn warp_onto_size(
     options: &WarpOptions,
     processor: &Processor,
 ) -> Result<WarpedPixels> {
+    let lines =
+        "the model maps points to lines: expected a map of points, such as a homography, to warp a picture";
+    let map = reference_from_moving.homography().ok_or_else(|| Error::Mismatch(lines.into()))?;
     let no_inverse = Error::Degenerate {
-        model: reference_from_moving.kind().name(),
-        reason: "it has no inverse between points, so it cannot warp",
+        model: reference_from_moving.kind().noun(),
+        reason: "it has no inverse, so it cannot warp",
     };
-    let map = reference_from_moving.homography().and_then(|map| map.inverse()).ok_or(no_inverse)?;
+    let map = map.inverse().ok_or(no_inverse)?;
     let image = warp_pixels(moving, &map, reference, options, processor)?;
     let covered = coverage_pixels(moving, &map, reference, processor)?;
     Ok(Warped { image, covered })

@@ -17,7 +17,15 @@ const RECORD: [(&str, &[(u64, u64)]); 4] = [
     ("features", &[(1, 0xd7ca_5130_bd6d_4537), (2, 0xd7ca_5130_bd6d_4537)]),
     ("pairs", &[(1, 0xb1b4_2ddd_f8d2_3205)]),
     ("top_scale", &[(1, 0x1d3b_81ef_9fc3_62bc)]),
-    ("match", &[(2, 0x9745_e459_8a4d_eab5), (3, 0x25e9_73e5_be31_8a53), (4, 0xc650_183c_10ee_1d86)]),
+    (
+        "match",
+        &[
+            (2, 0x9745_e459_8a4d_eab5),
+            (3, 0x25e9_73e5_be31_8a53),
+            (4, 0xc650_183c_10ee_1d86),
+            (5, 0xbdc2_fff1_e3e9_d451),
+        ],
+    ),
 ];
 
 /// FNV-1a, 64 bits.

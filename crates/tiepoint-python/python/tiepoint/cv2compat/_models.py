@@ -77,7 +77,7 @@ def _settings(
         shown = f"an array of the shape {method.shape}" if hasattr(method, "shape") else repr(method)
         raise OptionError(f"option method is {shown}: expected one of OpenCV's numbers {', '.join(map(str, methods))}")
     for name, value in (("the threshold", threshold), ("option maxIters", iterations), ("the confidence", confidence)):
-        if not hasattr(value, "__float__"):
+        if not hasattr(value, "__float__") or math.isnan(value):
             raise OptionError(f"{name} is {value!r}: expected a number")
     return threshold, iterations, confidence
 
@@ -244,8 +244,12 @@ def _estimated(
     """The estimate by one of OpenCV's methods, of a model that `least` pairs determine."""
     if isinstance(method, int) and method == LMEDS:
         return _least_median(a, b, model, least, *options[1:], cameras)
-    threshold = options[0] if options[0] > 0 else default
     score = getattr(method, "score", _SCORES.get(method) if isinstance(method, int) else None)
+    threshold = options[0] if options[0] > 0 else default
+    if model == "fundamental" and score is not None:
+        # The error of OpenCV's USAC is Sampson's distance, and `residuals` are √2 times that.
+        threshold *= math.sqrt(2)
+    options = (threshold, *options[1:])
     made = None
     if score == _MAGSAC:
         made = _marginal(a, b, model, threshold, *options[1:], cameras)
@@ -270,7 +274,7 @@ _SCORES = {USAC_MAGSAC: _MAGSAC} | dict.fromkeys((USAC_DEFAULT, USAC_PARALLEL, U
 _MSAC_WIDTH = 1.5
 #: The greatest error of an inlier for MAGSAC, in pixels, as in OpenCV; and the part of the extent of the points, which may have
 #: another unit, that it is at most.
-_WIDEST = {"homography": 8.0, "affine": 7.5, "similarity": 7.5, "fundamental": 2.5, "essential": 2.5}
+_WIDEST = {"homography": 8.0, "affine": 7.5, "similarity": 7.5, "fundamental": 2.5 * math.sqrt(2), "essential": 2.5}
 _OF_EXTENT = 0.01
 #: How many deviations of the noise that is; 99 % of the errors in two directions are nearer.
 _QUANTILE = 3.04
@@ -517,7 +521,7 @@ def _all_agree(a: Any, b: Any, threshold: float, cameras: tuple[Any, Any]) -> Es
 
 
 def _camera(matrix: Any) -> npt.NDArray[np.float64]:
-    return _arrays.matrix(matrix, "the camera matrix")
+    return _arrays.matrix(matrix, "the camera matrix", affine=False)
 
 
 def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:

@@ -11,7 +11,8 @@
 //! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
 //!   outside the threshold gives that of wrong ones inside.
 //! - **Scale and turn** of the inliers, which the model did not use.
-//! - **Number and spread** of the inliers over the nine parts.
+//! - **Number and spread** of the inliers over the nine parts. Those at one place, such as a row of a file that is there
+//!   twice, count once.
 //! - **Unmoved** pictures: if nothing moved, there are inliers wherever there are features. Captions, frames and logos on
 //!   pictures of different things give inliers only where they are.
 //! - **Parallax**: an epipolar geometry needs inliers off the plane that most of them lie on, where there is one. Those off a
@@ -41,7 +42,7 @@ use crate::matching::Match;
 use crate::numeric::{length, median, sin_cos};
 use crate::register::{AMBIGUOUS, Alternatives, LIKE, TieOptions, TiePoints, rival};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Rejected first matches count against the model if they are off by more than this many thresholds. Right matches of
 /// large features are off by less, and by default the second search looks no farther than this.
@@ -226,6 +227,12 @@ pub struct PairEvidence {
     pub matches: usize,
     /// Inliers among them.
     pub inliers: usize,
+    /// Inliers at different places of both pictures.
+    #[serde(skip)]
+    pub different: usize,
+    /// How many of the nine parts of A have three of these or more.
+    #[serde(skip)]
+    pub supported: usize,
     /// Matches of the first search; 0 where pictures were tied by their structure.
     pub first: usize,
     /// Those of them that agree with the model.
@@ -377,7 +384,9 @@ impl PairEvidence {
         });
         let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b, &tie.hidden[1]));
         let shown = std::array::from_fn(|i| shown[i] && !tie.hidden[0][i]);
-        let inliers: Vec<_> = tie.inliers.iter().map(|&i| &keypoints[0][tie.matches[i].a as usize]).collect();
+        let inliers = different(keypoints, tie);
+        let mut in_parts = [0_usize; 9];
+        inliers.iter().for_each(|k| in_parts[cell(size, k)] += 1);
         let misfit = common.zip(amplification(model.kind(), &middles(size, &inliers), shown));
         let misfit = misfit.map(|(common, by)| common.rms_px * by);
         let places: Vec<_> = inliers.iter().map(|k| from_middle(size, k)).collect();
@@ -387,6 +396,8 @@ impl PairEvidence {
         Some(Self {
             matches: tie.matches.len(),
             inliers: tie.inliers.len(),
+            different: inliers.len(),
+            supported: in_parts.into_iter().filter(|inliers| *inliers >= SUPPORTED).count(),
             first: tie.first.len(),
             agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
             by_chance,
@@ -507,13 +518,16 @@ impl PairEvidence {
         }
         reasons.push(Reason {
             measure: "inliers",
-            value: self.inliers as f64,
+            value: self.different as f64,
             expected: format!("{} or more", INLIERS[0]),
-            verdict: Verdict::below(self.inliers as f64, INLIERS),
-            text: format!("{} inliers", counted(self.inliers)),
+            verdict: Verdict::below(self.different as f64, INLIERS),
+            text: match counted(self.inliers) {
+                all if self.different == self.inliers => format!("{all} inliers"),
+                all => format!("{all} inliers at {} different places", counted(self.different)),
+            },
             next: Some("More features or views may help (`--contrast 0.02`, `--views 43`)".into()),
         });
-        let supported = self.cells.iter().filter(|cell| cell.inliers >= SUPPORTED).count();
+        let supported = self.supported;
         let shown = self.shared.max(supported);
         let share = supported as f64 / shown.max(1) as f64;
         let text = format!("inliers in {supported} of {shown} parts that both pictures show");
@@ -657,6 +671,17 @@ fn parallax([a, b]: [&[Keypoint]; 2], tie: &TiePoints, options: &TieOptions) -> 
         |p: &Correspondence| map.apply(p.a).map(|[x, y]| Deviation { at: p.a, by: [p.b[0] - x, p.b[1] - y] });
     let deviations = Deviations::new(inliers.iter().filter_map(deviation).collect());
     deviations.supported_beyond(options.robust.threshold_px)
+}
+
+/// The features of A of the inliers, without those whose place in A or in B an earlier one has.
+fn different<'k>([a, b]: [&'k [Keypoint]; 2], tie: &TiePoints) -> Vec<&'k Keypoint> {
+    let mut seen = [HashSet::new(), HashSet::new()];
+    let ends = tie.inliers.iter().map(|&i| [&a[tie.matches[i].a as usize], &b[tie.matches[i].b as usize]]);
+    let is_new = |ends: &[&Keypoint; 2]| {
+        let new = [0, 1].map(|i| seen[i].insert([ends[i].x.to_bits(), ends[i].y.to_bits()]));
+        new == [true; 2]
+    };
+    ends.filter(is_new).map(|[a, _]| a).collect()
 }
 
 /// Which of the nine parts of a picture have their middle in the other, where no mask hides it.

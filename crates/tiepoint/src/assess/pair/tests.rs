@@ -265,6 +265,39 @@ fn relief_is_seen_in_given_matches() {
     }
 }
 
+/// Places that are given many times are worth no more than once.
+#[test]
+fn inliers_at_one_place_count_once() {
+    let (mut random, size) = (Random::new(8), Size::new(400, 300));
+    for (different, times, expected) in [
+        (8, 60, Verdict::Doubtful),
+        (7, 60, Verdict::Poor),
+        (20, 3, Verdict::Doubtful),
+        (120, 2, Verdict::Good),
+    ] {
+        let mut place = || [random.range(0.0, 400.0) as f32, random.range(0.0, 300.0) as f32];
+        let places: Vec<_> = (0..different).map(|_| place()).collect();
+        let a: Vec<Keypoint> = places
+            .iter()
+            .cycle()
+            .take(different * times)
+            .map(|&[x, y]| Keypoint { x, y, ..Keypoint::default() })
+            .collect();
+        let b: Vec<Keypoint> = a.iter().map(|k| Keypoint { x: k.x + 3.0, ..*k }).collect();
+        let matches = (0..a.len() as u32).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
+        let b_from_a = Some(Model::Homography(
+            Homography::new([[1.0, 0.0, 3.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap(),
+        ));
+        let tie = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
+        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
+        let found = evidence.assess();
+        let reason = found.reasons.iter().find(|reason| reason.measure == "inliers").unwrap();
+        assert_eq!((reason.value, reason.verdict), (different as f64, expected), "{found}");
+        assert_eq!(found.verdict == Verdict::Good, expected == Verdict::Good, "{found}");
+        assert!(reason.text.ends_with(&format!(" at {different} different places")), "{}", reason.text);
+    }
+}
+
 /// First matches agree on a map, and some on another: the same displaced, where a thing repeats itself, or one that also turns.
 #[test]
 fn matches_on_another_map_are_doubtful() {

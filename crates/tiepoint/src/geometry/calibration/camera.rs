@@ -128,7 +128,7 @@ impl Camera {
         if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;
             return Err(Error::Mismatch(format!(
-                "a camera's focal lengths are {x}, {y}: expected pixels, above 0"
+                "a camera's focal lengths are {x}, {y}: expected pixels, above 0.001"
             )));
         }
         if !self.principal.iter().chain(&[k1, k2, p1, p2, k3]).all(|v| sound(*v)) {

@@ -5,6 +5,8 @@
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and is arbitrary off it
 //!   (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the sample, and F = \[e'\]× H is
 //!   completed with two matches off the plane.
+//! - A fundamental matrix is refused if a homography explains all inliers but what chance could explain, an essential
+//!   matrix if a rotation of the rays does: the camera only turned, and its baseline could be any.
 //! - Results are refused if the inliers lie on a line or at one point, or if chance could explain their agreement. That
 //!   is judged by the number of false alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m
 //!   matches, and a probability p that a wrong match falls within the threshold, wrong matches are expected to give
@@ -30,6 +32,33 @@ const PARALLAX_ALARMS: f64 = -4.6;
 pub(crate) const ON_A_PLANE: &str =
     "the matches that agree lie on a plane, or the camera only turned; a homography says all there is";
 
+/// The reason why an essential matrix is refused although enough matches obey it.
+const ONLY_TURNED: &str = "the camera only turned, or did not move; a homography says all there is";
+
+/// The reasons that more samples might change, each followed by its text where no more are allowed.
+const UNCERTAIN: [[&str; 2]; 3] = [
+    ["no sample of them gives one", "no sample of them gives one, of as many as max_iterations allows"],
+    [
+        "too few different places agree",
+        "too few different places agree, in as many samples as max_iterations allows",
+    ],
+    [
+        "they agree no better than chance would",
+        "they agree no better than chance would, in as many samples as max_iterations allows",
+    ],
+];
+
+/// An error of a search that drew all samples that are allowed, but not all that there are.
+pub(super) fn so_far(error: Error) -> Error {
+    match error {
+        Error::Degenerate { model, reason } => {
+            let more = UNCERTAIN.into_iter().find(|[known, _]| *known == reason);
+            Error::Degenerate { model, reason: more.map_or(reason, |[_, so_far]| so_far) }
+        }
+        other => other,
+    }
+}
+
 /// Pairs of matches off the plane that are tried.
 const PARALLAX_SAMPLES: usize = 200;
 
@@ -47,7 +76,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
         [_, minor] if minor < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie on a line")
         }
-        _ => error(judge.kind, "no sample of them gives one"),
+        _ => error(judge.kind, UNCERTAIN[0][0]),
     }
 }
 
@@ -170,10 +199,14 @@ pub(super) fn check(
         let counts = all.cpu.map(4, |i| all.different(i % 2, if i < 2 { &every } else { inliers }));
         Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) }
     })?;
-    if all.kind == ModelKind::Fundamental && on_a_plane(all, judge, model, inliers) {
-        return Err(error(all.kind, ON_A_PLANE));
+    match all.kind {
+        ModelKind::Fundamental if on_a_plane(all, judge, model, inliers) => Err(error(all.kind, ON_A_PLANE)),
+        // Where chance may explain anything, it may explain parallax.
+        ModelKind::Essential if false_alarms < f64::INFINITY && only_turned(all, judge, model, inliers) => {
+            Err(error(all.kind, ONLY_TURNED))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The number of matches at different points, in A or in B, whichever has fewer.
@@ -218,7 +251,7 @@ impl Judge<'_> {
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
         if k < sample {
-            return Err(error(kind, "too few different places agree"));
+            return Err(error(kind, UNCERTAIN[1][0]));
         }
         if kind != ModelKind::Translation && major < least {
             return Err(error(kind, "the matches that agree lie at one point"));
@@ -227,9 +260,31 @@ impl Judge<'_> {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
         if false_alarms(n, k, sample, p) > most_alarms {
-            return Err(error(kind, "they agree no better than chance would"));
+            return Err(error(kind, UNCERTAIN[2][0]));
         }
         Ok(())
+    }
+
+    /// Whether a line passes through all different points of an image but one, which leaves a homography open.
+    pub(super) fn all_but_one_on_a_line(&self) -> bool {
+        let points = self.points;
+        let places: [Vec<[f64; 3]>; 2] = [
+            (0..points.len()).map(|i| points.a(i)).collect(),
+            (0..points.len()).map(|i| points.b(i)).collect(),
+        ];
+        places.iter().any(|places| {
+            let Some(first) = places.first() else { return true };
+            let Some(second) = places.iter().find(|p| *p != first) else { return true };
+            let Some(third) = places.iter().find(|p| *p != first && *p != second) else { return true };
+            // Such a line passes through two of any three points.
+            [(first, second), (first, third), (second, third)].into_iter().any(|(p, q)| {
+                let line = cross(*p, *q);
+                let near = self.threshold / 3.0 * (line[0] * line[0] + line[1] * line[1]).sqrt();
+                let mut off = places.iter().filter(|p| dot(line, **p).abs() > near);
+                let other = off.next();
+                off.all(|p| Some(p) == other)
+            })
+        })
     }
 
     /// The places of only a part of the inliers, if there are very many of them and counting all could not change the
@@ -252,16 +307,36 @@ impl Judge<'_> {
 
 /// Whether a homography explains so many inliers that chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers))
+}
+
+/// Whether a rotation of the rays does. A plane determines an essential matrix but for a choice of two; a camera that only
+/// turned, or did not move, leaves its baseline open.
+fn only_turned(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+    let plane = plane_of_most(all, judge, f, inliers);
+    let turn = all.rays.zip(plane).and_then(|(rays, plane)| {
+        let agreeing = judge.as_kind(ModelKind::Homography).inliers(&plane);
+        rays.rotation(judge.points, &agreeing, judge.cpu)
+    });
+    turn.is_some_and(|turn| explains(&turn, all, f, inliers))
+}
+
+/// The homography that most of the inliers obey.
+fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> Option<Mat3> {
     let plane = judge.as_kind(ModelKind::Homography);
     let mut random = Random::new(1);
     let planes = (0..PARALLAX_SAMPLES).filter_map(|_| {
         let sample: [usize; 3] = std::array::from_fn(|_| inliers[random.below(inliers.len())]);
         plane_through(all.points, f, &sample)
     });
-    let Some(best) = plane.best_of(&planes.collect::<Vec<_>>()) else { return false };
-    let best = plane.settle(plane.improve(best));
-    let squared = all.as_kind(ModelKind::Homography).residuals(&best.model);
-    let limit = plane.threshold * plane.threshold;
+    let best = plane.best_of(&planes.collect::<Vec<_>>())?;
+    Some(plane.settle(plane.improve(best)).model)
+}
+
+/// Whether a homography explains so many inliers of a fundamental matrix that chance could explain the rest.
+fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+    let squared = all.as_kind(ModelKind::Homography).residuals(homography);
+    let limit = all.threshold * all.threshold;
     let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
     let wrong = all.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.

@@ -10,8 +10,7 @@
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
 use super::seven_point::{epipolar_row, null_space, oriented};
-use crate::geometry::linear::eigen;
-use crate::geometry::matrix::{Mat3, cross, is_finite, of_flat, product, times, transpose};
+use crate::geometry::matrix::{Mat3, cross, of_flat, product, transpose};
 use crate::geometry::real::{Real, each, negative};
 use tiepoint_gpu::KernelSource;
 
@@ -343,16 +342,6 @@ fn is_essential(e: &[f64; 9]) -> bool {
     (0..9).all(|i| (2.0 * cube[i / 3][i % 3] - trace * e[i]).abs() <= ROUNDING)
 }
 
-/// The essential matrix of norm 1 nearest to a matrix: its two greater singular values become equal, the least 0.
-pub(super) fn nearest(m: &Mat3) -> Option<Mat3> {
-    let (squares, [_, v, w]) = eigen(product(&transpose(m), m));
-    let side =
-        |v: [f64; 3], square: f64| times(m, v).map(|x| x / square.sqrt() * std::f64::consts::FRAC_1_SQRT_2);
-    let (p, q) = (side(v, squares[1]), side(w, squares[2]));
-    let e: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| p[i] * v[j] + q[i] * w[j]));
-    is_finite(&e).then_some(e)
-}
-
 impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {
     /// Sample `i` of eight side by side.
     pub(super) fn lane(&self, i: usize) -> Reduced<f64> {
@@ -380,7 +369,7 @@ fn five_point(a: &[[f64; 2]; 5], b: &[[f64; 2]; 5]) -> Vec<Mat3> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::matrix::{cayley, skew, unit};
+    use crate::geometry::matrix::{cayley, skew, times, unit};
     use crate::numeric::Random;
 
     /// The essential matrix of two random cameras, and their rays to five points in front of both.

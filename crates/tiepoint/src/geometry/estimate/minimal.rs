@@ -17,8 +17,19 @@ pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) 
     }
 }
 
-/// Three normalised points with a smaller determinant than this are taken as collinear.
+/// Three points of a sample are taken as collinear if twice the area of their triangle is less than this share of the
+/// sample's squared [`extent`]. Both images have one scale, but their units may differ by any factor, as those of pixels
+/// and degrees do.
 const COLLINEAR: f64 = 1e-9;
+
+/// The sum of the squared distances of points from the first of them.
+fn extent<const N: usize>(points: [[f64; 3]; N]) -> f64 {
+    let [first, rest @ ..] = &points[..] else { return 0.0 };
+    rest.iter().fold(0.0, |sum, p| {
+        let (x, y) = (p[0] - first[0], p[1] - first[1]);
+        sum + (x * x + y * y)
+    })
+}
 
 /// Three points of either image as the columns of a matrix.
 fn frames(p: &Points, points: [usize; 3]) -> (Mat3, Mat3) {
@@ -29,13 +40,16 @@ fn frames(p: &Points, points: [usize; 3]) -> (Mat3, Mat3) {
 /// the frame's points are areas of the triangles with the fourth point: their signs tell whether the
 /// quadrilaterals are oriented alike, as those of a surface seen from one side are.
 fn homography(p: &Points, sample: &[usize]) -> Option<Mat3> {
-    let &[i, j, k, l] = sample else { return None };
+    let four @ [i, j, k, l] = *<&[usize; 4]>::try_from(sample).ok()?;
     let (frame_a, frame_b) = frames(p, [i, j, k]);
     let inverse_a = adjugate(&frame_a);
     let (wa, wb) = (times(&inverse_a, p.a(l)), times(&adjugate(&frame_b), p.b(l)));
-    let alike = |a: f64, b: f64, sign: f64| a.abs() > COLLINEAR && b.abs() > COLLINEAR && a * b * sign > 0.0;
+    let [least_a, least_b] =
+        [COLLINEAR * extent(four.map(|i| p.a(i))), COLLINEAR * extent(four.map(|i| p.b(i)))];
+    let alike = |a: f64, b: f64, sign: f64| a.abs() > least_a && b.abs() > least_b && a * b * sign > 0.0;
     let sign = determinant(&frame_a) * determinant(&frame_b);
-    if sign.abs() <= COLLINEAR * COLLINEAR || !(0..3).all(|c| alike(wa[c], wb[c], sign)) {
+    // Written so that NaN gives `None`.
+    if !(sign.abs() > least_a * least_b && (0..3).all(|c| alike(wa[c], wb[c], sign))) {
         return None;
     }
     let weighted = frame_b.map(|row| std::array::from_fn(|c| row[c] * wb[c] / wa[c]));
@@ -46,10 +60,11 @@ fn homography(p: &Points, sample: &[usize]) -> Option<Mat3> {
 }
 
 fn affine(p: &Points, sample: &[usize]) -> Option<Mat3> {
-    let &[i, j, k] = sample else { return None };
-    let (frame_a, frame_b) = frames(p, [i, j, k]);
+    let three = *<&[usize; 3]>::try_from(sample).ok()?;
+    let (frame_a, frame_b) = frames(p, three);
     let (da, db) = (determinant(&frame_a), determinant(&frame_b));
-    if da.abs() <= COLLINEAR || db.abs() <= COLLINEAR {
+    let is_flat = |d: f64, points: [[f64; 3]; 3]| d.abs() <= COLLINEAR * extent(points);
+    if is_flat(da, three.map(|i| p.a(i))) || is_flat(db, three.map(|i| p.b(i))) {
         return None;
     }
     let m = product(&frame_b, &adjugate(&frame_a));
@@ -61,7 +76,7 @@ fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let (x, y) = (p.xa[j] - p.xa[i], p.ya[j] - p.ya[i]);
     let (u, v) = (p.xb[j] - p.xb[i], p.yb[j] - p.yb[i]);
     let norm = x * x + y * y;
-    if norm <= COLLINEAR || u * u + v * v <= COLLINEAR {
+    if norm == 0.0 || u * u + v * v == 0.0 {
         return None;
     }
     let (c, s) = ((x * u + y * v) / norm, (x * v - y * u) / norm);

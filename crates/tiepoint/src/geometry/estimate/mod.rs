@@ -7,7 +7,8 @@
 //! 2. The best of a batch, if it beats the best so far, is improved by reweighted Gauss–Newton steps (`improve`, `step`:
 //!    LO-RANSAC, Chum, Matas, Kittler 2003), and a fundamental matrix that fits a plane is completed (`degenerate`).
 //! 3. It ends when a better model would, with the confidence asked for, have been drawn (`search`).
-//! 4. The last model is settled (`improve`): least squares over its own inliers, found anew until they stay the same.
+//! 4. The last model is settled (`improve`): least squares over its own inliers, found anew until they stay the same, then
+//!    by weights that fall with the residual where most inliers lie much nearer than the threshold.
 //! 5. If the inliers do not determine the model, or chance could explain them, no model is returned (`degenerate`).
 //!
 //! Where there are very many matches, an evenly thinned part of them serves for all steps but the last two.
@@ -33,7 +34,7 @@ mod step;
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
 use super::matrix::{IDENTITY, Mat3, flat, is_finite, unit};
-use super::model::rank_two;
+use super::model::{nearest_essential, rank_two};
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::{Above, OrInfinite, options};
@@ -125,7 +126,8 @@ const ENOUGH: usize = 8192;
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
 /// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for a
-/// fundamental matrix), or so few in agreement that chance could explain them ([`RobustOptions::false_alarms`]).
+/// fundamental matrix), from a camera that only turned (for an essential matrix, too, unless any number of false alarms
+/// is accepted), or so few in agreement that chance could explain them ([`RobustOptions::false_alarms`]).
 pub fn estimate(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -147,8 +149,14 @@ pub fn estimate(
         let resolve = |best: Fit, sample: &[usize]| degenerate::resolve(&judge, best, drawn, sample);
         let (best, iterations) = search::search(&judge, drawn, &mut sampler, &extent, None, resolve);
         cpu.check()?;
-        let Some(best) = best else { return Err(degenerate::explain(&all)) };
-        problem.finish([&all, &judge], best, iterations as usize)
+        let found = match best {
+            Some(best) => problem.finish([&all, &judge], best, iterations as usize),
+            None => Err(degenerate::explain(&all)),
+        };
+        // As many samples as there are of these matches.
+        let samples = (0..kind.minimum()).map(|i| (drawn.len() - i) as f64 / (i + 1) as f64).product::<f64>();
+        let is_cut_short = iterations >= most && samples > f64::from(most);
+        if is_cut_short { found.map_err(degenerate::so_far) } else { found }
     })
 }
 
@@ -197,7 +205,8 @@ const NARROW_PX: f64 = 1e-6;
 
 /// The model of `kind` that fits all matches best: the least-squares fit by the residuals of [`residuals`], in which
 /// outliers count like other matches. Matches with coordinates that are not finite are left out; all others are
-/// inliers. Only the cameras of the options are used.
+/// inliers, except those that the best homography puts on or beyond its horizon. Only the cameras of the options are
+/// used.
 ///
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model (8 for a
@@ -227,6 +236,12 @@ pub fn fit(
         let every: Vec<usize> = (0..problem.points.len()).collect();
         let places = narrow.places(&every);
         narrow.check(&start.model, &every, f64::INFINITY, || Places { all: places, agreeing: places })?;
+        if kind == ModelKind::Homography && narrow.all_but_one_on_a_line() {
+            return Err(Error::Degenerate {
+                model: kind.noun(),
+                reason: "all matches but one lie on a line",
+            });
+        }
         let best = all.settle(start);
         problem.found(&all, &best, all.inliers(&best.model), 0)
     })
@@ -384,7 +399,7 @@ impl Judge<'_> {
                 }
                 (_, None) => model = unit(&rank_two(&model))?,
                 (_, Some(rays)) => {
-                    essential = five_point::nearest(&rays.between_rays(&model)?)?;
+                    essential = nearest_essential(&rays.between_rays(&model)?);
                     model = rays.fundamental(&essential);
                 }
             }

@@ -1,8 +1,11 @@
 //! The cameras of an essential matrix, for normalised points.
 
+use super::parts::sums;
 use super::points::Points;
+use crate::device::Cpu;
 use crate::geometry::calibration::Camera;
-use crate::geometry::matrix::{Mat3, inverse, product, transpose};
+use crate::geometry::linear::nearest_rotation;
+use crate::geometry::matrix::{Mat3, dot, inverse, is_finite, of_flat, product, times, transpose};
 use crate::geometry::real::Real;
 
 /// Both cameras as matrices from points to rays (x, y, 1). Lens distortion is ignored.
@@ -34,6 +37,21 @@ impl Rays {
     pub(super) fn between_rays(&self, f: &Mat3) -> Option<Mat3> {
         let (a, b) = (inverse(&self.ray_from_a)?, inverse(&self.ray_from_b)?);
         Some(product(&product(&b, f), &a))
+    }
+
+    /// The homography between normalised points of the rotation that takes the rays of these matches in A nearest to those
+    /// in B.
+    pub(super) fn rotation(&self, points: &Points, matches: &[usize], cpu: &Cpu) -> Option<Mat3> {
+        let back = transpose(&self.ray_from_b);
+        let unit = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
+        let products = sums(cpu, matches.len(), |part| {
+            matches[part].iter().fold([0.0; 9], |sum, &i| {
+                let (a, b) = (unit(times(&self.ray_from_a, points.a(i))), unit(times(&back, points.b(i))));
+                std::array::from_fn(|k| sum[k] + b[k / 3] * a[k % 3])
+            })
+        });
+        let rotation = nearest_rotation(&of_flat(products));
+        Some(product(&product(&inverse(&back)?, &rotation), &self.ray_from_a)).filter(is_finite)
     }
 
     #[inline(always)]

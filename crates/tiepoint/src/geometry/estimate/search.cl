@@ -84,6 +84,16 @@ FUNCTION void take(Best *best, const f64 *model, const f64 *essential, const GLO
 }
 
 #if KIND == HOMOGRAPHY
+// The sum of the squared distances of four points from the first of them.
+FUNCTION f64 extent_of(f64 (*points)[2]) {
+    f64 sum = 0.0;
+    for (i32 i = 1; i < 4; i++) {
+        f64 x = points[i][0] - points[0][0], y = points[i][1] - points[0][1];
+        sum = sum + (x * x + y * y);
+    }
+    return sum;
+}
+
 // The homography through four matches: minimal.rs.
 FUNCTION i32 homography_of(f64 (*a)[2], f64 (*b)[2], f64 *h) {
     f64 frame_a[9], frame_b[9], inverse_a[9], inverse_b[9], weighted[9], wa[3], wb[3];
@@ -101,9 +111,10 @@ FUNCTION i32 homography_of(f64 (*a)[2], f64 (*b)[2], f64 *h) {
     times3(inverse_a, last_a, wa);
     times3(inverse_b, last_b, wb);
     f64 sign = determinant3(frame_a) * determinant3(frame_b);
-    if (fabs(sign) <= 1e-9 * 1e-9) return 0;
+    f64 least_a = 1e-9 * extent_of(a), least_b = 1e-9 * extent_of(b);
+    if (!(fabs(sign) > least_a * least_b)) return 0;
     for (i32 c = 0; c < 3; c++)
-        if (!(fabs(wa[c]) > 1e-9 && fabs(wb[c]) > 1e-9 && wa[c] * wb[c] * sign > 0.0)) return 0;
+        if (!(fabs(wa[c]) > least_a && fabs(wb[c]) > least_b && wa[c] * wb[c] * sign > 0.0)) return 0;
     for (i32 i = 0; i < 9; i++) weighted[i] = frame_b[i] * wb[i % 3] / wa[i % 3];
     product3(weighted, inverse_a, h);
     f64 front = dot3(h + 6, first);

@@ -96,8 +96,14 @@ impl Normal {
         (0..9).map(|i| self.matrix[i][i]).sum()
     }
 
+    /// A step inside the span of `basis`. Its vectors are scaled until each changes the residuals by as much, because the
+    /// units of both images may differ by any factor.
     fn inside<const N: usize>(&self, m: &Mat3, basis: &[[f64; 9]; N], damping: f64) -> Option<Mat3> {
-        let x = self.along(basis, damping)?;
+        let length = |v: &[f64; 9]| {
+            (0..81).map(|k| v[k / 9] * self.matrix[k / 9][k % 9] * v[k % 9]).sum::<f64>().sqrt()
+        };
+        let basis = basis.map(|v| v.map(|x| x / length(&v)));
+        let x = self.along(&basis, damping)?;
         Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))
     }
 

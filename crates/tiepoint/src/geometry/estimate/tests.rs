@@ -439,3 +439,133 @@ fn an_essential_matrix_needs_cameras() {
     let ([_, s, t], _) = eigen(product(&transpose(&m), &m));
     assert!((s - t).abs() < 1e-9, "two singular values are alike: {s} and {t}");
 }
+
+/// Fundamental matrices between pixels have singular values far apart, and the farther the larger the pictures are and the
+/// farther off their origin lies.
+#[test]
+fn epipolar_geometry_of_large_pictures_and_far_origins_is_exact() {
+    for kind in [ModelKind::Fundamental, ModelKind::Essential] {
+        for (scale, shift) in [(50.0, 0.0), (2000.0, 0.0), (1.0, 20_000.0), (1.0, 500_000.0)] {
+            let mut scene = Scene::new(kind, 6);
+            let place = |p: [f64; 2]| p.map(|v| v * scale + shift);
+            let mut pair = || scene.pair(0.5 / scale);
+            let near: Vec<_> = (0..120).map(|_| pair()).collect();
+            let pairs: Vec<_> =
+                near.iter().map(|p| Correspondence { a: place(p.a), b: place(p.b), ..*p }).collect();
+            let [x, y] = place([320.0, 240.0]);
+            let camera =
+                Camera { focal: [500.0 * scale; 2], principal: [x, y], distortion: Default::default() };
+            let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+            let found = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
+            assert_eq!(found.inliers.len(), 120, "{kind}, {scale}, {shift}");
+            let all = residuals(&found.b_from_a, &pairs);
+            let rms = (all.iter().map(|r| r * r).sum::<f64>() / 120.0).sqrt();
+            let told = format!("{kind}, {scale}, {shift}: {rms} and {}", found.rms_px);
+            assert!((rms / found.rms_px - 1.0).abs() < 1e-3 && rms < 1.0, "{told}");
+            let again = Fundamental::new(found.b_from_a.between_pixels()).unwrap();
+            let given = residuals(&Model::Fundamental(again), &pairs);
+            let worst = given.iter().zip(&all).map(|(r, s)| (r - s).abs());
+            assert!(worst.fold(0.0, f64::max) < 1e-3, "{told}: and as a given matrix");
+        }
+    }
+}
+
+#[test]
+fn a_camera_that_only_turned_has_no_essential_matrix() {
+    for turn in [[0.0; 3], [0.02, -0.1, 0.05]] {
+        for focal in [500.0, 8000.0] {
+            let mut random = Random::new(2);
+            let rotation = crate::geometry::matrix::cayley(turn.map(|t| t * 500.0 / focal));
+            let pairs: Vec<_> = (0..300)
+                .map(|i| {
+                    let a = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+                    let ray = [(a[0] - 320.0) / focal, (a[1] - 240.0) / focal, 1.0];
+                    let [u, v, w] = crate::geometry::matrix::times(&rotation, ray);
+                    let mut noise = || random.range(-0.5, 0.5);
+                    let b = [focal * u / w + 320.0 + noise(), focal * v / w + 240.0 + noise()];
+                    let wrong = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+                    Correspondence { a, b: if i % 5 == 0 { wrong } else { b }, quality: 0.0 }
+                })
+                .collect();
+            let camera =
+                Camera { focal: [focal; 2], principal: [320.0, 240.0], distortion: Default::default() };
+            let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+            let found = estimate(ModelKind::Essential, &pairs, &options, &Cpu::sequential());
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{turn:?}, {focal}: {found:?}");
+            let any = options.with_false_alarms(f64::INFINITY);
+            let found = estimate(ModelKind::Essential, &pairs, &any, &Cpu::sequential());
+            assert!(found.is_ok(), "{turn:?}, {focal}: {found:?}");
+        }
+    }
+}
+
+/// Pixels to degrees or to metres far away: the units of A and B differ by any factor.
+#[test]
+fn units_may_differ_by_any_factor() {
+    let mut random = Random::new(27);
+    let px: Vec<[f64; 2]> = (0..60).map(|_| [random.range(0.0, 4000.0), random.range(0.0, 4000.0)]).collect();
+    for (unit, [x, y]) in [(1e-5, [7.1, 50.7]), (1e-6, [7.1, 50.7]), (1e-7, [0.0; 2]), (1e-8, [0.0; 2])] {
+        for kind in [ModelKind::Affine, ModelKind::Similarity, ModelKind::Homography] {
+            let forth: Vec<_> = px
+                .iter()
+                .map(|&[u, v]| Correspondence { a: [u, v], b: [u * unit + x, v * unit + y], quality: 0.0 })
+                .collect();
+            let back: Vec<_> = forth.iter().map(|p| Correspondence { a: p.b, b: p.a, ..*p }).collect();
+            for (pairs, threshold) in [(&forth, 3.0 * unit), (&back, 3.0)] {
+                let right = |found: &Estimate| {
+                    let map = found.b_from_a.homography().unwrap();
+                    pairs.iter().all(|p| {
+                        map.apply(p.a).is_some_and(|q| {
+                            (q[0] - p.b[0]).abs().max((q[1] - p.b[1]).abs()) < 0.1 * threshold
+                        })
+                    })
+                };
+                let told = format!("{kind}, {unit}, {threshold}");
+                let fitted = fit(kind, pairs, &options(), &Cpu::sequential()).unwrap();
+                assert!(right(&fitted), "{told}: {fitted:?}");
+                let robust = options().with_threshold_px(3.0 * unit);
+                let found = estimate(kind, pairs, &robust, &Cpu::sequential()).unwrap();
+                assert!(right(&found) && found.inliers.len() == 60, "{told}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_tells_where_samples_ran_out() {
+    let mut scene = Scene::new(ModelKind::Homography, 12);
+    let (pairs, _) = scene.pairs(60, 1200, 0.3);
+    let told = |pairs: &[Correspondence], most: usize| {
+        let options = options().with_max_iterations(most);
+        let found = estimate(ModelKind::Homography, pairs, &options, &Cpu::sequential());
+        found.map(|found| found.inliers.len()).map_err(|e| e.to_string())
+    };
+    let cut_short = told(&pairs, 2000).unwrap_err();
+    assert!(cut_short.ends_with("in as many samples as max_iterations allows"), "{cut_short}");
+    assert!(told(&pairs, 1_000_000).unwrap() >= 58, "more samples find it");
+    let (few, _) = scene.pairs(0, 10, 0.0);
+    let all_drawn = told(&few, 2000).unwrap_err();
+    assert!(!all_drawn.contains("max_iterations"), "all 210 samples were drawn: {all_drawn}");
+}
+
+#[test]
+fn all_matches_but_one_on_a_line_fit_many_homographies() {
+    let pairs = |places: &[[f64; 2]]| -> Vec<_> {
+        let pair = |&a: &[f64; 2]| Correspondence { a, b: [2.0 * a[0] + 1.0, 2.0 * a[1]], quality: 0.0 };
+        places.iter().map(pair).collect()
+    };
+    let fitted =
+        |places: &[[f64; 2]]| fit(ModelKind::Homography, &pairs(places), &options(), &Cpu::sequential());
+    let on_a_line = [[0.0, 0.0], [100.0, 50.0], [200.0, 100.0], [300.0, 150.0]];
+    for off in [[90.0, 300.0], [-100.0, 20.0]] {
+        for at in 0..4 {
+            let mut places = on_a_line.to_vec();
+            places.insert(at, off);
+            places.push(off);
+            let found = fitted(&places);
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{places:?}: {found:?}");
+        }
+    }
+    let found = fitted(&[[0.0, 0.0], [100.0, 50.0], [200.0, 100.0], [90.0, 300.0], [300.0, 20.0]]).unwrap();
+    assert!(found.inliers.len() == 5 && found.rms_px < 1e-9, "two off it: {found:?}");
+}

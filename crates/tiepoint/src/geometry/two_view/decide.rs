@@ -10,7 +10,8 @@ use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};
 use crate::device::Cpu;
 use crate::geometry::estimate::degenerate::Places;
 use crate::geometry::estimate::{Fit, residuals};
-use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
+use crate::geometry::linear::nearest_rotation;
+use crate::geometry::matrix::{Mat3, determinant, inverse, product};
 use crate::geometry::{Correspondence, Essential, Fundamental, Homography, Model, ModelKind};
 
 /// A model with enough inliers, and those inliers.
@@ -90,22 +91,11 @@ fn plane_or_turn(
 
 /// K R K⁻¹ of the rotation nearest to K⁻¹ H K.
 fn turn(b_from_a: &Homography, ka: &Mat3, kb: &Mat3) -> Option<Mat3> {
-    let rotation = nearest_rotation(&product(&product(&inverse(kb)?, &b_from_a.matrix()), ka))?;
-    Some(product(&product(kb, &rotation), &inverse(ka)?))
-}
-
-/// The rotation nearest to a multiple of it, by Newton's iteration R ← ½ (R + R⁻ᵀ) (Higham 1986).
-fn nearest_rotation(m: &Mat3) -> Option<Mat3> {
-    let det = determinant(m);
+    let between_rays = product(&product(&inverse(kb)?, &b_from_a.matrix()), ka);
     // A homography is determined only up to its sign.
-    let sign = if det < 0.0 { -1.0 } else { 1.0 };
-    let norm = m.iter().map(|row| dot(*row, *row)).sum::<f64>().sqrt() / 3_f64.sqrt();
-    let mut r = m.map(|row| row.map(|v| sign * v / norm));
-    for _ in 0..30 {
-        let other = inverse(&r)?;
-        r = std::array::from_fn(|i| std::array::from_fn(|j| 0.5 * (r[i][j] + other[j][i])));
-    }
-    Some(r)
+    let sign = determinant(&between_rays).signum();
+    let rotation = nearest_rotation(&between_rays.map(|row| row.map(|v| sign * v)));
+    Some(product(&product(kb, &rotation), &inverse(ka)?))
 }
 
 /// How many matches a homography in pixels explains.

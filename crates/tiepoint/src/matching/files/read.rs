@@ -290,8 +290,8 @@ fn epsg_of(system: &str) -> Option<u64> {
     last.trim().strip_prefix("\"EPSG\",").and_then(digits)
 }
 
-const UNKNOWN: &str = "holds no places of matches: expected CSV or JSON of this program, points of QGIS, a virtual raster of GDAL \
-                       with control points, or lines of 4 (s2p), 5 (MicMac) or 6 numbers (ASP); indices of features \
+const UNKNOWN: &str = "holds no places of matches: expected CSV of this program (ax,ay,bx,by,distance,ratio,inlier,a,b) or its JSON, points of QGIS, \
+                       a virtual raster of GDAL with control points, or lines of 4 (s2p), 5 (MicMac) or 6 numbers (ASP); indices of features \
                        (COLMAP, hloc) go to `collect --matches`";
 
 /// The `N` numbers of a line; more, fewer or infinite ones are an error.
@@ -439,7 +439,9 @@ struct StoredMatch {
 }
 
 fn json(text: &str) -> Parsed<ReadMatches> {
-    let Stored { images, sizes, matches } = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let expected = "expected `images`, two names, and `matches`, each with ax, ay, bx, by, inlier, a and b";
+    let Stored { images, sizes, matches } =
+        serde_json::from_str(text).map_err(|e| format!("{e}; {expected}"))?;
     let row = |StoredMatch { ax, ay, bx, by, distance, ratio, inlier, a, b }| {
         let [distance, ratio] = [distance, ratio].map(|number| number.unwrap_or(f32::NAN));
         let pair = Match { a, b, distance, ratio };
@@ -529,6 +531,11 @@ mod tests {
             ("ax,ay,bx,by,distance,ratio,inlier,a,b\n1,2,3,4,5,6,1,8\n", "line 2"),
             ("{\"images\":[\"a\"],\"matches\":[]}", "invalid length"),
             ("{", "EOF"),
+            ("ax,ay,bx,by\n1,2,3,4\n", "(ax,ay,bx,by,distance,ratio,inlier,a,b)"),
+            (
+                "{\"images\":[\"a\",\"b\"],\"matches\":[{\"ax\":1,\"ay\":1,\"bx\":1,\"by\":1,\"a\":1,\"b\":1}]}",
+                "each with ax, ay, bx, by, inlier, a and b",
+            ),
             (
                 "{\"images\":[\"a\",\"b\"],\"matches\":[{\"ax\":1e300,\"ay\":1,\"bx\":1,\"by\":1,\"inlier\":true,\"a\":1,\"b\":1}]}",
                 "out of range",
