@@ -59,7 +59,7 @@ def detect(device):
 
 def detect_many(device):
     scene, sift = views((500, 400)), tp.Sift(device=device)
-    return lambda: list(sift.detect_many([scene.reference, scene.moving] * 8))
+    return lambda: list(sift.detect_many([scene.reference, scene.moving] * 3))
 
 
 def surf(device):
@@ -81,12 +81,12 @@ def sides(count):
 
 
 def match(device):
-    a, b = sides(8_000)
+    a, b = sides(5_000)
     return lambda: tp.match(a, b, device=device)
 
 
 def nearest(device):
-    a, b = sides(8_000)
+    a, b = sides(5_000)
     return lambda: tp.nearest(a, b, device=device)
 
 
@@ -94,11 +94,11 @@ def estimate(device):
     random_ = np.random.default_rng(1)
     xy_a, xy_b = random_.random((2, 30_000, 2)) * 1000
     xy_b[:1500] = xy_a[:1500] + 5
-    return lambda: tp.estimate(xy_a, xy_b, max_iterations=400_000, device=device).inliers
+    return lambda: tp.estimate(xy_a, xy_b, max_iterations=100_000, device=device).inliers
 
 
 def register(device):
-    scene = views((600, 450))
+    scene = views((400, 300))
     return lambda: np.asarray(tp.register(scene.reference, scene.moving, views=2, device=device).warped)
 
 
@@ -108,7 +108,7 @@ def rectify(device):
 
 
 def stereo(device):
-    pair = tp.synth.stereo((700, 500), disparities=(0, 60))
+    pair = tp.synth.stereo((500, 360), disparities=(0, 60))
     stereo = tp.Stereo(disparities=96, device=device)
     return lambda: np.asarray(stereo.compute(pair.left, pair.right).disparity)
 
@@ -120,12 +120,12 @@ def learning(device):
 
 
 def gauss(device):
-    image = noise((4000, 3000))
+    image = noise((2400, 1800))
     return lambda: np.asarray(tp.filter.gauss(image, 50.0, device=device))
 
 
 def filters(device):
-    image = noise((4000, 3000))
+    image = noise((2400, 1800))
     kernel = np.ones((15, 15), np.float32)
     return lambda: [
         np.asarray(found)
@@ -138,7 +138,7 @@ def filters(device):
 
 
 def warp(device):
-    image = noise((4000, 3000))
+    image = noise((2400, 1800))
     turn = np.array([[0.9, -0.2, 300], [0.2, 0.9, -100], [0, 0, 1]])
     return lambda: np.asarray(tp.warp(image, turn, device=device))
 

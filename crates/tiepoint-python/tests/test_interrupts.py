@@ -108,7 +108,7 @@ def test_ctrl_c_leaves_the_file_as_it_was(name, call, tmp_path):
         path = Path({str(tmp_path)!r}) / {name!r}
         path.write_text("before")
         random = np.random.default_rng(1)
-        noise = random.integers(0, 256, (5000, 6000), dtype=np.uint8)
+        noise = random.integers(0, 256, (3500, 4000), dtype=np.uint8)
         features = tp.Features.from_arrays(
             xy=random.random((200_000, 2), np.float32), descriptors=random.integers(0, 256, (200_000, 128), dtype=np.uint8),
             image_size=(10, 10),

@@ -63,7 +63,8 @@ class _Detector(Options):
             ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Booleans become 0
             and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). Of
             two channels and of four the last is **alpha**: where it is 0, the image holds no data. Of other bands choose
-            one or three, ``image[..., 0]`` or ``image[..., :3]``. An array on the CUDA device that computes is not copied; the pixels of its rows must be contiguous.
+            one or three, ``image[..., 0]`` or ``image[..., :3]``. An array on the CUDA device that computes is not copied;
+            the pixels of its rows must be contiguous.
         mask : array_like, (H, W), optional
             Features are kept where it is not 0. Where the image itself is masked, transparent or not finite, it holds no data:
             no feature lies within 5 pixels, and what its values are there has no influence.

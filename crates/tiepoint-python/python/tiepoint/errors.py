@@ -46,7 +46,7 @@ class ModelError(Error, ArithmeticError):
 
 
 #: Flags and commands that have another name here.
-_NAMES = {"inlier_distance": "threshold", "mask": "mask_fixed", "mask_b": "mask_moving", "match": "tie_points"}
+_NAMES = {"inlier_distance": "threshold", "mask": "mask_fixed", "mask_b": "mask_moving", "match": "tie_points", "detect": "read"}
 
 
 def _spelled(text: str) -> str:
@@ -59,16 +59,19 @@ def _spelled(text: str) -> str:
         return given if re.fullmatch(r"[-0-9.]+", given) else f'"{given}"'
 
     def call(found: re.Match[str]) -> str:
+        if "--" not in found[1]:
+            return found[0]
         command, *flags = re.split(r" ?--", found[1])
         arguments = []
         for name, _, given in (flag.partition(" ") for flag in flags):
             name = name.replace("-", "_")
+            name, given = (name.removeprefix("no_"), "False") if name.startswith("no_") else (name, given and value(given))
             name = _NAMES.get(name, name)
-            arguments.append(f"{name}={value(given)}" if given else name)
+            arguments.append(f"{name}={given}" if given else name)
         told = ", ".join(arguments)
         return f"`{_NAMES.get(command, command)}(…, {told})`" if command else f"`{told}`"
 
-    return re.sub(r"`([^`]*--[^`]*)`", call, text)
+    return re.sub(r"`([^`]*)`", call, text)
 
 
 class DeviceError(Error, RuntimeError):

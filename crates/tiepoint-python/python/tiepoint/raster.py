@@ -634,13 +634,18 @@ def _of_dataset(dataset: Any) -> Raster:
 def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
     """Number of each band of a file but alpha, and what the file says of it as elements of a virtual raster: nothing if
     rasterio cannot open it."""
+    import warnings
     from xml.sax.saxutils import escape
 
     plain = [(str(n), "") for n in range(1, count + 1)]
     try:
         import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-        with rasterio.open(path) as dataset:
+        with warnings.catch_warnings():
+            # A picture needs no place of its own on the map.
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            dataset = rasterio.open(path)
+        with dataset:
             colours = [getattr(colour, "name", "") for colour in dataset.colorinterp]
             columns = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, colours, strict=True)
             bands = list(enumerate(columns, 1))
