@@ -171,7 +171,7 @@ def unmasked(given: Any, counting: Any) -> tuple[Any, Any]:
         return given, counting
     import numpy
 
-    holes = numpy.ma.getmaskarray(holed)
+    holes: Any = numpy.ma.getmaskarray(holed)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
     if counting is None:
@@ -191,7 +191,8 @@ def without_data(given: Any, what: str) -> tuple[Any, Any]:
         return given, None
     import numpy
 
-    holes, found = numpy.ma.getmaskarray(holed), image(holed.data, what)
+    holes: Any = numpy.ma.getmaskarray(holed)
+    found = image(holed.data, what)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
     if not holes.any():
