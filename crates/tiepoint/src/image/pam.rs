@@ -38,6 +38,13 @@ pub(super) fn transform(path: &Path) -> Option<[f64; 6]> {
     })
 }
 
+/// Whether it has a place on a map for the picture at `path`.
+pub(super) fn has_place(path: &Path) -> bool {
+    let is_place =
+        |child: Node<'_, '_>| ["SRS", "GeoTransform", "GCPList"].iter().any(|name| child.has_tag_name(*name));
+    found(path, |root| root.children().find(|child| is_place(*child)).map(|_| ())).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -202,18 +202,13 @@ pub fn other_place(path: impl AsRef<Path>, place: &Georeference) -> bool {
 pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3).
     const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
-    /// Bytes that are searched: the boxes before the pixels are shorter, and so is GDAL's text before its statistics.
+    /// Bytes that are searched: the boxes before the pixels are shorter.
     const MOST: u64 = 1 << 20;
     let path = path.as_ref();
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Some("is a pipe, whose place is not read; name a file");
     }
-    let mut gdal = Vec::new();
-    let aux = File::open(path.with_added_extension(pam::EXTENSION));
-    // A file that cannot be read counts as absent.
-    let _ = aux.and_then(|file| file.take(MOST).read_to_end(&mut gdal));
-    let gdal = String::from_utf8_lossy(&gdal);
-    if ["<SRS", "<GeoTransform", "<GCPList"].iter().any(|element| gdal.contains(element)) {
+    if pam::has_place(path) {
         return Some(
             "has its place in an .aux.xml file, which is not read; make a GeoTIFF of it (gdal_translate)",
         );

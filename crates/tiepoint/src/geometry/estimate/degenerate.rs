@@ -35,25 +35,24 @@ pub(crate) const ON_A_PLANE: &str =
 /// The reason why an essential matrix is refused although enough matches obey it.
 const ONLY_TURNED: &str = "the camera only turned, or did not move; a homography says all there is";
 
-/// The reasons that more samples might change, each followed by its text where no more are allowed.
-const UNCERTAIN: [[&str; 2]; 3] = [
-    ["no sample of them gives one", "no sample of them gives one, of as many as max_iterations allows"],
-    [
-        "too few different places agree",
-        "too few different places agree, in as many samples as max_iterations allows",
-    ],
-    [
-        "they agree no better than chance would",
-        "they agree no better than chance would, in as many samples as max_iterations allows",
-    ],
-];
+/// The reasons that more samples might change.
+const NO_SAMPLE: &str = "no sample of them gives one";
+const FEW_AGREE: &str = "too few different places agree";
+const BY_CHANCE: &str = "they agree no better than chance would";
 
 /// An error of a search that drew all samples that are allowed, but not all that there are.
 pub(super) fn so_far(error: Error) -> Error {
     match error {
         Error::Degenerate { model, reason } => {
-            let more = UNCERTAIN.into_iter().find(|[known, _]| *known == reason);
-            Error::Degenerate { model, reason: more.map_or(reason, |[_, so_far]| so_far) }
+            let reason = match reason {
+                NO_SAMPLE => "no sample of them gives one, of as many as max_iterations allows",
+                FEW_AGREE => "too few different places agree, in as many samples as max_iterations allows",
+                BY_CHANCE => {
+                    "they agree no better than chance would, in as many samples as max_iterations allows"
+                }
+                settled => settled,
+            };
+            Error::Degenerate { model, reason }
         }
         other => other,
     }
@@ -76,7 +75,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
         [_, minor] if minor < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie on a line")
         }
-        _ => error(judge.kind, UNCERTAIN[0][0]),
+        _ => error(judge.kind, NO_SAMPLE),
     }
 }
 
@@ -251,7 +250,7 @@ impl Judge<'_> {
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
         if k < sample {
-            return Err(error(kind, UNCERTAIN[1][0]));
+            return Err(error(kind, FEW_AGREE));
         }
         if kind != ModelKind::Translation && major < least {
             return Err(error(kind, "the matches that agree lie at one point"));
@@ -260,7 +259,7 @@ impl Judge<'_> {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
         if false_alarms(n, k, sample, p) > most_alarms {
-            return Err(error(kind, UNCERTAIN[2][0]));
+            return Err(error(kind, BY_CHANCE));
         }
         Ok(())
     }
