@@ -1,6 +1,8 @@
 //! `cargo xtask card`: packs the tests that need a card, for a machine that has one but neither Rust nor a network.
 
-use crate::{Result, at, built, cargo, claims, python_package, remove, succeed, told, workspace};
+use crate::{
+    CHECKED, Result, at, built, cargo, claims, profile, python_package, remove, succeed, told, workspace,
+};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,11 +24,13 @@ pub(crate) fn run() -> Result<()> {
     remove(&folder)?;
     fs::create_dir_all(folder.join("python/tests")).map_err(at(&folder))?;
     let copy = |from: &Path, to: &str| fs::copy(from, folder.join(to)).map(drop).map_err(at(from));
-    let package = python_package::lay_out()?;
+    let package = python_package::lay_out(CHECKED)?;
     // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
+    let tests = ["--lib", "--test", "devices", "--test", "foreign", "--test", "nvrtc"];
     let messages = told(
-        cargo(&["test", "--no-run", "--workspace", "--lib", "--message-format=json", "--quiet"])
-            .args(["--test", "devices", "--test", "foreign", "--test", "nvrtc"]),
+        cargo(&["test", "--no-run", "--workspace", "--message-format=json", "--quiet"])
+            .args(profile(CHECKED))
+            .args(tests),
     )?;
     for (words, name) in PROGRAMS {
         let program = messages.lines().filter(|line| words.iter().all(|word| line.contains(word)));
@@ -35,7 +39,7 @@ pub(crate) fn run() -> Result<()> {
         let (program, _) = program.ok_or_else(|| format!("cargo has built no tests called {name}"))?;
         copy(Path::new(program), name)?;
     }
-    copy(&built("debug", "tiepoint")?, "tiepoint")?;
+    copy(&built(CHECKED, "tiepoint")?, "tiepoint")?;
     copy(&workspace().join("xtask/card/run.sh"), "run.sh")?;
     let tests = workspace().join("crates/tiepoint-python/tests");
     for (from, to) in [(package.join("tiepoint"), "python/tiepoint"), (tests, "python/tests")] {

@@ -1,7 +1,7 @@
 //! `cargo xtask kernels`: the kernels for CUDA that the packed program and the wheel hold, compiled by NVRTC for every
 //! generation of cards.
 
-use crate::{Result, built, cargo, nvrtc, prepare, succeed, target};
+use crate::{CHECKED, Result, built, cargo, nvrtc, prepare, profile, succeed, target};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -12,10 +12,10 @@ pub(crate) const VARIABLE: &str = "TIEPOINT_CUDA_KERNELS";
 pub(crate) fn compile() -> Result<PathBuf> {
     let libraries = prepare::before_others(&nvrtc::prepare()?, "LD_LIBRARY_PATH")?;
     let file = target().join("cuda.kernels");
-    // The whole workspace, not optimised, so that what the tests built is used again. NVRTC does the work.
+    // The whole workspace, so that what the tests built is used again. NVRTC does the work.
     let build = ["build", "--quiet", "--locked", "--workspace", "--example", "cuda_kernels"];
-    succeed(cargo(&build).env_remove(VARIABLE))?;
-    let mut example = Command::new(built("debug", "examples/cuda_kernels")?);
+    succeed(cargo(&build).args(profile(CHECKED)).env_remove(VARIABLE))?;
+    let mut example = Command::new(built(CHECKED, "examples/cuda_kernels")?);
     succeed(example.arg(&file).env("LD_LIBRARY_PATH", libraries))?;
     file.canonicalize().map_err(crate::at(&file))
 }

@@ -45,11 +45,16 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   options            writes the Python classes of options anew, from the library's tables
   kernels            compiled kernels for CUDA, for the wheel and the command: target/cuda.kernels
   package            the packages as they would be published, built from their own files
-  python             the tests of the Python package alone
+  python             the tests of the Python package alone, built for development
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
   dist               the command for glibc 2.17 and newer, with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
+
+/// The profile in which everything is tested (`Cargo.toml`).
+const CHECKED: &str = "checked";
+/// The folder of the profile for development.
+const DEVELOPMENT: &str = "debug";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -65,7 +70,7 @@ fn main() -> ExitCode {
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
-        Some("python") => python_package::run(),
+        Some("python") => python_package::run(DEVELOPMENT),
         Some("wheel") => wheel::wheel(),
         Some("part") => test::run_part(&arguments.collect::<Vec<_>>()),
         Some("torture") => torture::run(&arguments.collect::<Vec<_>>()),
@@ -130,6 +135,11 @@ fn workspace() -> PathBuf {
 
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into)
+}
+
+/// Cargo's argument for the profile of a folder below the target folder: none for development.
+fn profile(folder: &str) -> Option<String> {
+    (folder != DEVELOPMENT).then(|| format!("--profile={folder}"))
 }
 
 /// A program as cargo has left it below the folder of a profile.

@@ -2,7 +2,8 @@
 
 use crate::prepare::there;
 use crate::{
-    Result, at, built, cargo, claims, pip, python_site, remove, runs, succeed, target, told, workspace,
+    DEVELOPMENT, Result, at, built, cargo, claims, pip, profile, python_site, remove, runs, succeed, target,
+    told, workspace,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,19 +37,21 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     pip::unpack(&PACKAGES, &[], &workspace().join("target/python/packages"))
 }
 
-pub(crate) fn run() -> Result<()> {
+/// Tests the package as a profile builds it.
+pub(crate) fn run(folder: &str) -> Result<()> {
     let packages = prepare()?;
     let site = there(python_site::prepare(), "the documentation's site is not built")?;
-    let package = test(&packages, runs("node", &["--version"]))?;
+    let package = test(folder, &packages, runs("node", &["--version"]))?;
     site.map_or(Ok(()), |site| python_site::build(&package, &site))
 }
 
 /// Assembles the package below the target folder, runs its tests there, compares its types with the compiled module
 /// and, if there is Node, checks that everything public has a type. Returns the folder.
-fn test(packages: &Path, node: bool) -> Result<PathBuf> {
+fn test(folder: &str, packages: &Path, node: bool) -> Result<PathBuf> {
     let started = Instant::now();
-    let package = lay_out()?;
-    let (command, quick_start) = (built("debug", "tiepoint")?, built("debug/examples", "quick_start")?);
+    let package = lay_out(folder)?;
+    let (command, quick_start) =
+        (built(folder, "tiepoint")?, built(&format!("{folder}/examples"), "quick_start")?);
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
         python.env("TIEPOINT", &command).env("TIEPOINT_QUICK_START", &quick_start);
@@ -70,7 +73,7 @@ pub(crate) fn write_options() -> Result<()> {
     let package = workspace().join("crates/tiepoint-python");
     let path = package.join("python/tiepoint/_options.py");
     let mut write = Command::new("python3");
-    write.arg(package.join("write_options.py")).arg(lay_out()?.join("tiepoint/_core.abi3.so"));
+    write.arg(package.join("write_options.py")).arg(lay_out(DEVELOPMENT)?.join("tiepoint/_core.abi3.so"));
     fs::write(&path, told(&mut write)?).map_err(at(&path))
 }
 
@@ -83,17 +86,17 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
     Ok(python)
 }
 
-/// The folder that holds the package: its modules, and the compiled one among them.
-pub(crate) fn lay_out() -> Result<PathBuf> {
+/// The folder that holds the package: its modules, and the compiled one of a profile among them.
+pub(crate) fn lay_out(folder: &str) -> Result<PathBuf> {
     // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
     let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"];
-    succeed(&mut cargo(&build))?;
+    succeed(cargo(&build).args(profile(folder)))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");
     remove(&package)?;
     copy_modules(&workspace().join("crates/tiepoint-python/python/tiepoint"), &package)?;
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let compiled = target().join("debug").join(format!("{prefix}tiepoint_python{suffix}"));
+    let compiled = target().join(folder).join(format!("{prefix}tiepoint_python{suffix}"));
     fs::copy(&compiled, package.join("_core.abi3.so")).map_err(at(&compiled))?;
     home.canonicalize().map_err(at(&home))
 }

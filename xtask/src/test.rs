@@ -2,7 +2,8 @@
 
 use crate::prepare::{self, Prepared, Variables};
 use crate::{
-    Result, at, claims, cluster, data_folder, emulated, opencl, python_package, report, succeed, target, told,
+    CHECKED, DEVELOPMENT, Result, at, claims, cluster, data_folder, emulated, opencl, profile,
+    python_package, report, succeed, target, told,
 };
 use fearless_simd::Level;
 use std::env;
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
-/// the recipe for a cluster and of pages. `arguments` go to `cargo test`; with `--arm` or `--windows` first, tests are
+/// the recipe for a cluster and of pages. `arguments` go to `cargo test`, of programs built for development; with `--arm` or `--windows` first, tests are
 /// built for 64-bit ARM or Windows and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ),
     }
     print_levels();
-    let prepared = match arguments {
+    let (prepared, folder) = match arguments {
         [] => {
             // Cargo replaces this program while its parts run.
             let this = target().join(format!("xtask-parts{}", env::consts::EXE_SUFFIX));
@@ -38,16 +39,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             copied.map_err(at(&this))?;
             let prepared = prepare_while_building()?;
             run_parts(&this, &prepared)?;
-            prepared
+            (prepared, CHECKED)
         }
         _ => {
             let prepared = prepare::prepare()?;
             let which: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            tests(&which, &data, prepared.variables.clone())?;
-            prepared
+            tests(DEVELOPMENT, &which, &data, prepared.variables.clone())?;
+            (prepared, DEVELOPMENT)
         }
     };
-    claims::check(&listed(&["--workspace", "--tests"], &data, &prepared.variables)?)?;
+    claims::check(&listed(folder, &["--workspace", "--tests"], &data, &prepared.variables)?)?;
     println!("all tests passed");
     Ok(())
 }
@@ -60,8 +61,8 @@ const PROGRAMS: [&str; 4] = ["--lib", "--bins", "--test", "*"];
 fn prepare_while_building() -> Result<Prepared> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _ =
-                succeed(&mut crate::cargo(&[&["test", "--workspace", "--no-run"], &PROGRAMS[..]].concat()));
+            let build = [&["test", "--workspace", "--no-run"], &PROGRAMS[..]].concat();
+            let _ = succeed(crate::cargo(&build).args(profile(CHECKED)));
         });
         prepare::prepare()
     })
@@ -79,28 +80,40 @@ struct Part {
 const PARTS: [Part; 8] = [
     Part {
         name: "python",
-        run: |_| python_package::run(),
+        run: |_| python_package::run(CHECKED),
         variables: |prepared| prepared.python.then_some(&prepared.variables),
     },
     Part {
         name: "library",
-        run: |data| tests(&["--lib", "--", "--skip", STEREO], data, vec![]),
+        run: |data| tests(CHECKED, &["--lib", "--", "--skip", STEREO], data, vec![]),
         variables: everywhere,
     },
-    Part { name: "programs", run: |data| tests(&PROGRAMS[1..], data, vec![]), variables: everywhere },
+    Part {
+        name: "programs",
+        run: |data| tests(CHECKED, &PROGRAMS[1..], data, vec![]),
+        variables: everywhere,
+    },
     Part {
         name: "pages",
         run: report::test,
         variables: |prepared| prepared.browser.then_some(&prepared.variables),
     },
     Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
-    Part { name: "stereo", run: |data| tests(&["--lib", "--", STEREO], data, vec![]), variables: everywhere },
+    Part {
+        name: "stereo",
+        run: |data| tests(CHECKED, &["--lib", "--", STEREO], data, vec![]),
+        variables: everywhere,
+    },
     Part {
         name: "cluster",
         run: |_| cluster::test(),
         variables: |prepared| prepared.cluster.then_some(&prepared.variables),
     },
-    Part { name: "documentation", run: |data| tests(&["--doc"], data, vec![]), variables: everywhere },
+    Part {
+        name: "documentation",
+        run: |data| tests(CHECKED, &["--doc"], data, vec![]),
+        variables: everywhere,
+    },
 ];
 
 /// The variables of a part that needs Rust alone.
@@ -108,9 +121,9 @@ fn everywhere(prepared: &Prepared) -> Option<&Variables> {
     Some(&prepared.variables)
 }
 
-/// Those of Rust's tests that the arguments name. A program that fails does not hide the results of the others.
-fn tests(which: &[&str], data: &Path, variables: Variables) -> Result<()> {
-    cargo(&[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables)
+/// Those of Rust's tests that the arguments name, as a profile builds them. A program that fails does not hide the results of the others.
+fn tests(folder: &str, which: &[&str], data: &Path, variables: Variables) -> Result<()> {
+    cargo(folder, &[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables)
 }
 
 /// Tests of the library whose names contain this are a part of their own, because most of their time passes in PoCL's
@@ -176,41 +189,43 @@ fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) 
 fn on_rusticl(data: &Path) -> Result<()> {
     check_left_out(data)?;
     // For the whole workspace: a package alone would be built again, with fewer features of its dependencies.
-    cargo(&["test", "--workspace", "--test", "devices"], data, vec![])?;
+    cargo(CHECKED, &["test", "--workspace", "--test", "devices"], data, vec![])?;
     // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
     // (`docs/notebook/gpu.md`).
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
-    cargo(&kernels, data, vec![])?;
+    cargo(CHECKED, &kernels, data, vec![])?;
     println!("left out: {}", opencl::NOT_ON_RUSTICL.join(", "));
     Ok(())
 }
 
-fn listed(which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
+fn listed(folder: &str, which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
     let list = [&["test"], which, &["--", "--list"]].concat();
-    told(&mut command(&list, data, variables.clone())).map_err(|e| format!("{e} ({})", list.join(" ")))
+    told(&mut command(folder, &list, data, variables.clone()))
+        .map_err(|e| format!("{e} ({})", list.join(" ")))
 }
 
 /// Fails if a test that is left out was renamed, because it would run.
 fn check_left_out(data: &Path) -> Result<()> {
-    let names = listed(&["--workspace", "--lib"], data, &vec![])?;
+    let names = listed(CHECKED, &["--workspace", "--lib"], data, &vec![])?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {
         Some(name) => Err(format!("xtask/src/opencl.rs leaves {name} out on rusticl: there is no such test")),
         None => Ok(()),
     }
 }
 
-pub(crate) fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
-    let run = succeed(&mut command(arguments, data, variables));
+/// Runs `cargo test` with the arguments, on programs of a profile.
+pub(crate) fn cargo(folder: &str, arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
+    let run = succeed(&mut command(folder, arguments, data, variables));
     run.map_err(|e| format!("{e} ({})", arguments.join(" ")))
 }
 
 /// The seed of random test cases, and its value where the caller sets none: a run of the tests is repeatable.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
 
-fn command(arguments: &[&str], data: &Path, variables: Variables) -> Command {
-    let mut cargo = crate::cargo(arguments);
-    cargo.envs(variables);
+fn command(folder: &str, arguments: &[&str], data: &Path, variables: Variables) -> Command {
+    let mut cargo = crate::cargo(&arguments[..1]);
+    cargo.args(profile(folder)).args(&arguments[1..]).envs(variables);
     if env::var_os(SEED.0).is_none() {
         cargo.env(SEED.0, SEED.1);
     }

@@ -2,7 +2,7 @@
 //! the time is over.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, data_folder, test};
+use crate::{CHECKED, Result, data_folder, test};
 use std::time::{Duration, Instant};
 
 const SECONDS: u64 = 300;
@@ -29,10 +29,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (data, prepared) = (data_folder(), prepare::prepare()?);
     let torture = |name: &str, variables: Variables| {
         let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
-        test::cargo(&arguments, &data, variables)
+        test::cargo(CHECKED, &arguments, &data, variables)
     };
     // Builds the tests before the time starts.
     test::cargo(
+        CHECKED,
         &["test", "--workspace", "--test", "command", "--no-run"],
         &data,
         prepared.variables.clone(),

@@ -34,7 +34,7 @@ fn scene(disparities: [f64; 2]) -> StereoSceneOptions {
 #[test]
 fn progress_is_for_terminals() {
     let folder = Folder::new("progress");
-    folder.stereo("", &scene([2.0, 24.0]).with_size(Size::new(1400, 1000)));
+    folder.stereo("", &scene([2.0, 24.0]).with_size(Size::new(1000, 700)));
     // Long enough that progress is shown.
     let run = "stereo l.png r.png --disparities 512 --paths 16 --threads 1 -o d.pfm";
     assert_eq!(folder.notes(run), "", "no terminal");
