@@ -131,7 +131,7 @@ async function steady(locator) {
   await nextFrames(page);
   let last = await shoot();
   for (let i = 0; i < 20; i++) {
-    await page.waitForTimeout(150);
+    await page.waitForTimeout(60);
     const next = await shoot();
     if (next.equals(last)) return next;
     last = next;

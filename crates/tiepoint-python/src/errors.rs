@@ -19,12 +19,15 @@ pub(crate) fn raised(error: Error) -> PyErr {
         other => {
             // The library names the field of its option.
             let text = other.to_string().replacen("option threshold_px is", "option threshold is", 1);
-            let text =
-                py.import("tiepoint.errors")?.call_method1("_spelled", (text,))?.extract::<String>()?;
-            exception(py, class_of(other.kind()), &text).map(PyErr::from_value)
+            exception(py, class_of(other.kind()), &spelled(py, &text)?).map(PyErr::from_value)
         }
     });
     made.unwrap_or_else(|failed| failed)
+}
+
+/// A text of the library, in which the command's flags are arguments.
+pub(crate) fn spelled(py: Python<'_>, text: &str) -> PyResult<String> {
+    py.import("tiepoint.errors")?.call_method1("_spelled", (text,))?.extract()
 }
 
 /// The exception for an invalid option.

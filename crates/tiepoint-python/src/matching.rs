@@ -2,7 +2,7 @@
 
 use crate::device::{Device, device_of, run_on, run_sized_on};
 use crate::device_array::Numbers;
-use crate::errors::{raised, wrong_image};
+use crate::errors::{raised, spelled, wrong_image};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
 use crate::image::{rows, vector};
@@ -188,7 +188,7 @@ pub(crate) fn assessed<'py>(py: Python<'py>, assessment: Option<&Assessment>) ->
             "expected": expected,
             "verdict": verdict,
             "text": text,
-            "next": next.as_deref(),
+            "next": next.as_deref().map(|text| spelled(py, text)).transpose()?,
         }))
     };
     let reasons = assessment.iter().flat_map(|assessment| &assessment.reasons).map(reason);

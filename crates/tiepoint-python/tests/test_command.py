@@ -368,7 +368,7 @@ def test_the_verdict_on_disparities_is_the_command_s(tmp_path, run, pair):
 def judged(found):
     """A verdict with the measures, numbers and sentences of its reasons."""
     verdict, reasons = (found["verdict"], found["reasons"]) if isinstance(found, dict) else (found.verdict, found.reasons)
-    return verdict, [(reason["measure"], pytest.approx(reason["value"]), reason["text"], reason.get("next")) for reason in reasons]
+    return verdict, [(reason["measure"], pytest.approx(reason["value"]), reason["text"], tp.errors._spelled(reason.get("next") or "")) for reason in reasons]
 
 
 def test_the_version_is_the_crate_s():

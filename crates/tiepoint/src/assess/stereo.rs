@@ -257,7 +257,7 @@ impl StereoEvidence {
         if let Some(bare) = self.bare {
             let text =
                 format!("{} of the disparities lie where the left picture shows no texture", percent(bare));
-            let next = "They are those of what lies around, not measured; `--mask` leaves such pixels out";
+            let next = "They are those of what lies around, not measured; a mask leaves such pixels out";
             reasons.push(Reason::share_above("texture", bare, BARE, text, next));
         }
         let text = format!("{} of the pixels with data have a disparity", percent(valid));
