@@ -216,8 +216,8 @@ impl Shown {
             // Missing, or a state of another version.
             _ => shown.problem = Some("not searched for features".into()),
         }
-        // A photograph that can no longer be read keeps its pairs on the page.
-        match thumbnail(collection, index, longest) {
+        // A photograph that can no longer be read, or has changed, keeps its pairs on the page.
+        match collection.check_searched(index).and_then(|()| thumbnail(collection, index, longest)) {
             Ok(image) => shown.thumbnail = Some(image),
             Err(error) => shown.without_picture = Some(error.to_string()),
         }

@@ -1,6 +1,8 @@
 //! Ctrl-C and SIGTERM. The first cancels the work, which then removes its unfinished files; the second ends the process
 //! at once.
 
+#[cfg(unix)]
+use signal_hook::consts::SIGXFSZ;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use std::ffi::c_int;
@@ -33,6 +35,9 @@ pub(crate) fn cancel() -> Cancel {
                 .and_then(|_| flag::register_usize(signal, caught.signal.clone(), signal as usize))
                 .and_then(|_| flag::register(signal, caught.any.clone()));
         }
+        // With a handler, writing beyond the limit of a file's size is an error, and the process goes on.
+        #[cfg(unix)]
+        let _ = flag::register(SIGXFSZ, Arc::default());
         caught
     });
     Cancel::from(caught.any.clone())

@@ -88,7 +88,8 @@ impl Unfinished {
                 ),
             ));
         }
-        if !path.exists() {
+        // An empty file, as mktemp makes, holds nothing; opened as a database, it would be changed.
+        if !fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             return Ok(None);
         }
         match locked(path) {

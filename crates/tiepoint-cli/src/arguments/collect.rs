@@ -2,7 +2,7 @@
 
 use super::limits::PhotographLimits;
 use super::report::ReportArguments;
-use super::streams::is_pipe;
+use super::streams::{is_pipe, is_stdout};
 use super::table::{Given, flags};
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
@@ -179,7 +179,14 @@ pub(crate) struct OutputArguments {
 
 impl OutputArguments {
     pub(crate) fn output(&self) -> Outcome<&Path> {
-        self.output.as_deref().ok_or_else(|| Failure::usage("--output DB names the database"))
+        let output =
+            self.output.as_deref().ok_or_else(|| Failure::usage("--output DB names the database"))?;
+        match is_stdout(output.as_os_str()) {
+            true => {
+                Err(Failure::usage("--output: a database cannot be written to stdout; name a file for it"))
+            }
+            false => Ok(output),
+        }
     }
 
     /// The format of other programs' tie points, where it is asked for.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 use tiepoint::collection::{
-    Collection, CollectionOptions, Extracted, Forecast, MatchDevices, PairChoice, PairSet, Shard,
+    Collection, CollectionOptions, Extracted, Forecast, MatchDevices, PairChoice, PairSet, Scanned, Shard,
 };
 use tiepoint::files::write_atomically;
 use tiepoint::matching::files::MatchFormat;
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Features(a)) => {
             let collection = open(&a.part.work)?.with_limits(a.limits.options());
             let found = features_of_part(&collection, a.part.shard, context);
-            go_on(found.and_then(|found| a.unreadable.check(&found, &collection)), SAME_STAGE)
+            go_on(found.and_then(|found| a.unreadable.check(0, &found, &collection)), SAME_STAGE)
         }
         Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), SAME_STAGE),
         Some(Stage::Match(a)) => {
@@ -80,14 +80,14 @@ fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     if arguments.output.format()?.is_none() {
         tiepoint_colmap::check_place(arguments.output.output()?, &database_options(&arguments.output))?;
     }
-    let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
+    let (collection, scanned) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = exported(collection, &arguments.output)?;
-    go_on(after_scan(&collection, added, arguments, context), ALL_STAGES)
+    go_on(after_scan(&collection, &scanned, arguments, context), ALL_STAGES)
 }
 
 fn after_scan(
     collection: &Collection,
-    added: usize,
+    scanned: &Scanned,
     arguments: &WholeArguments,
     context: &Context,
 ) -> Outcome {
@@ -98,12 +98,12 @@ fn after_scan(
     let found = thread::scope(|scope| {
         let _over = SetAtEnd(&over);
         // Without new photographs all pairs may be matched already, and nothing has to be prepared.
-        if added > 0 {
+        if scanned.added > 0 {
             scope.spawn(|| devices.prepare(&over));
         }
         features(collection, Shard::ALL, context)
     })?;
-    arguments.unreadable.check(&found, collection)?;
+    arguments.unreadable.check(scanned.refused.len(), &found, collection)?;
     if found.searched + found.present == 0 {
         return Err(Failure::work("none of the photographs can be read"));
     }
@@ -168,9 +168,9 @@ fn free_bytes(_: &Path) -> Option<u64> {
 }
 
 impl UnreadableArguments {
-    /// Fails if more photographs were left out than allowed, by all parts so far.
-    fn check(&self, found: &Extracted, collection: &Collection) -> Outcome {
-        let (unreadable, all) = (found.all_unreadable, collection.photographs().len());
+    /// Fails if more photographs were left out than allowed, by the scan, which `refused` some, and by all parts so far.
+    fn check(&self, refused: usize, found: &Extracted, collection: &Collection) -> Outcome {
+        let (unreadable, all) = (refused + found.all_unreadable, refused + collection.photographs().len());
         match self.max_unreadable {
             Some(most) if unreadable > most => Err(Failure::work(format!(
                 "{unreadable} of {all} photographs cannot be read, and --max-unreadable allows {most}"
@@ -208,17 +208,17 @@ impl<'c> Timed<'c> {
     }
 }
 
-/// Runs the scan. Returns the collection, and how many photographs are new.
+/// Runs the scan.
 fn scan(
     work: &Path,
     images: &[PathBuf],
     options: &CollectionOptions,
     context: &Context,
-) -> Outcome<(Collection, usize)> {
+) -> Outcome<(Collection, Scanned)> {
     let timed = Timed::start("scan", context);
     let (collection, scanned) = Collection::scan(work, images, options, &context.processor.cpu)?;
     for (path, reason) in &scanned.refused {
-        context.note(&format!("{}: {reason}", path.display()));
+        context.complain(&Failure::work(format!("{}: {reason}; it is left out", path.display())));
     }
     warn(scanned.warnings(options), context);
     let root = collection.root().display();
@@ -233,7 +233,7 @@ fn scan(
             json!({ "hidden": scanned.hidden.len() }),
         ]),
     );
-    Ok((collection, scanned.added))
+    Ok((collection, scanned))
 }
 
 fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome<Extracted> {

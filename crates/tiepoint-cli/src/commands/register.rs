@@ -187,7 +187,9 @@ impl Laid {
                 .note(&format!("{shown} does not hold the place of {named} on the map{world}; a .tif would"));
         }
         let known = self.file.known();
-        let valid = known.valid.filter(|_| is_tiff || self.has_holes);
+        // Another value than 0 around the picture looks like data where the format cannot name it.
+        let is_filled = known.no_data.is_some_and(|value| value != 0.0);
+        let valid = known.valid.filter(|_| is_tiff || is_filled || self.has_holes);
         let known = Known {
             place: place.as_ref().filter(|_| holds),
             valid,

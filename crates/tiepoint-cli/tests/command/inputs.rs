@@ -1,6 +1,26 @@
-//! Input files are never replaced.
+//! Input files are never replaced, nor files that may not be written.
 
 use super::*;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_may_not_be_written_is_kept() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let folder = Folder::new("read-only");
+    folder.texture("a.png", SIZE, 1);
+    folder.put("kept.csv", "of before");
+    std::fs::set_permissions(folder.at("kept.csv"), std::fs::Permissions::from_mode(0o444)).unwrap();
+    let mut line =
+        vec![env!("CARGO_BIN_EXE_tiepoint"), "detect", "a.png", "--device", "cpu", "-o", "kept.csv"];
+    // The superuser may write everything, unless this right is taken away.
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        line.splice(0..0, ["setpriv", "--bounding-set=-dac_override"]);
+    }
+    let ran = Command::new(line[0]).args(&line[1..]).current_dir(&folder.0).output().unwrap();
+    let told = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.code() == Some(1) && told.contains("kept.csv: Permission denied"), "{told}");
+    assert_eq!(folder.text("kept.csv"), "of before");
+}
 
 #[test]
 fn no_result_of_any_command_replaces_an_input() {

@@ -154,6 +154,23 @@ fn a_signal_ends_every_command_by_the_signal() {
     }
 }
 
+/// The system sends a signal, which ends a process that does not expect it.
+#[test]
+fn a_limit_of_the_length_of_files_is_an_error() {
+    let folder = Folder::new("limited");
+    folder.texture("a.png", SIZE, 1);
+    let line =
+        format!("ulimit -f 8; exec {} detect a.png --device cpu -o f.csv", env!("CARGO_BIN_EXE_tiepoint"));
+    let ran = Command::new("sh").args(["-c", &line]).current_dir(&folder.0).output().unwrap();
+    let told = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        ran.status.code() == Some(1) && told.contains("f.csv: File too large"),
+        "{:?}: {told}",
+        ran.status
+    );
+    assert_eq!(unfinished(&folder.0), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn a_second_signal_ends_at_once() {
     let folder = Folder::new("interrupted-twice");

@@ -195,6 +195,17 @@ fn what_holds_no_data_covers_nothing() {
     let mask = image::read_file(folder.at("nan.tif.png"), &ReadOptions::default()).unwrap().shown.unwrap();
     let share = mask.data().iter().filter(|v| **v != 0).count() as f64 / SIZE.area() as f64;
     assert!((share - 120.0 / 320.0).abs() < 0.01, "its mask is that of the data: {share}");
+    // The no-data value around the picture, which neither format names.
+    let known = image::Known { no_data: Some(255.0), ..image::Known::default() };
+    let grey = Image::from_fn(SIZE, |x, y| image.row(y)[x].min(254));
+    image::write_known(folder.at("white.tif"), &grey, &known).unwrap();
+    for name in ["white.png", "white.pgm"] {
+        folder.works(format!("register b.png white.tif --model translation -o {name}"));
+        let read = image::read_file(folder.at(name), &ReadOptions::default()).unwrap();
+        let valid = read.valid().unwrap().unwrap();
+        let share = valid.data().iter().filter(|v| **v != 0).count() as f64 / SIZE.area() as f64;
+        assert!((share - 220.0 / 320.0).abs() < 0.01, "{name}: {share}");
+    }
 }
 
 #[test]

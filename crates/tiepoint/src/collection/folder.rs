@@ -80,9 +80,12 @@ impl Collection {
         let options = &with_kept_list(options, &work)?;
         let (mut now, mut scanned) = scan::list(images, &options.features, cpu)?;
         if now.photographs.is_empty() {
+            let left_out = scanned.refused.first();
+            let left_out = left_out.map(|(path, reason)| format!(" ({}: {reason})", path.display()));
             return Err(Error::Mismatch(format!(
-                "there is no image in {}; JPEG, PNG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, PNM and PFM are read",
-                now.root.display()
+                "there is no image in {}{}; JPEG, PNG, TIFF, JPEG 2000, JPEG XL, WebP, BMP, GIF, PNM and PFM are read",
+                now.root.display(),
+                left_out.unwrap_or_default()
             )));
         }
         now.list = pairs::check(&options.pairs, &now.photographs)?;
@@ -346,7 +349,7 @@ impl Collection {
 
 /// The hash of a file's content, unless it has changed since it was found. `None` also for a file that cannot be read:
 /// the stage that needs it reports why.
-fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
+pub(super) fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     let (bytes, meta) = content(path).ok()?.whole()?;
     FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
 }

@@ -98,7 +98,11 @@ impl Unfinished {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
         };
         let permissions = match fs::metadata(&target) {
-            Ok(before) => Some(before.permissions()),
+            Ok(before) => {
+                // A file that may not be written is not replaced either.
+                OpenOptions::new().append(true).open(&target)?;
+                Some(before.permissions())
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };

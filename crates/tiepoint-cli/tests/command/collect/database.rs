@@ -21,6 +21,10 @@ fn a_database_in_the_way_is_kept_unless_it_is_ours() {
     assert_eq!(folder.text("other.db"), "somebody's", "untouched");
     folder.works(REPLACE);
     assert_eq!(content(&folder.at("other.db")), whole, "replaced");
+    folder.put("other.db", "");
+    folder.works(EXPORT);
+    assert_eq!(content(&folder.at("other.db")), whole, "an empty file is none");
+    folder.refuses("collect images --output - --replace", 2, &["stdout", "name a file"]);
     folder.put("other.db-wal", "");
     folder.refuses(EXPORT, 1, &["is in use"]);
     folder.remove("other.db-wal");

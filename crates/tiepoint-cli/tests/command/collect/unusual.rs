@@ -187,11 +187,29 @@ fn broken_links_and_hidden_files_are_reported() {
         ".hidden.png",
     ];
     assert!(expected.iter().all(|told| said.contains(told)), "{said}");
+    let whole = "collect images --output a.db --work work --device cpu --quiet --max-unreadable";
+    folder.refuses(
+        format!("{whole} 3"),
+        1,
+        &["lost.png: is a broken link; it is left out", "4 of 10 photographs cannot be read"],
+    );
+    folder.works(format!("{whole} 4"));
     assert!(!said.contains("notes.txt") && !said.contains(".lock"), "{said}");
     // On another machine the link may lead elsewhere, so its own name is recorded.
     std::os::unix::fs::symlink("images", folder.at("link")).unwrap();
     let told = folder.works("collect scan link --work linked --json");
     assert!(value(&told, "root").ends_with("/link\""), "{told}");
+}
+
+#[test]
+fn a_photograph_that_has_changed_since_is_not_shown_with_its_matches() {
+    let folder = Folder::new("collect-replaced");
+    photographs(&folder);
+    folder.works("collect images --output a.db --work work --device cpu");
+    folder.texture("images/a.png", Size::new(300, 200), 98);
+    let said = folder.notes("collect export --work work --output b.db --report page.html");
+    assert!(said.contains("the page has no picture of a.png") && said.contains("has changed"), "{said}");
+    assert_eq!(said.matches("has no picture").count(), 1, "{said}");
 }
 
 #[test]

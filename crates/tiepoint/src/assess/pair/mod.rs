@@ -598,9 +598,9 @@ impl PairEvidence {
                 verdict: Verdict::above(misfit.len() as f64, MISFIT),
                 text: match misfit.len() {
                     0 => format!("no part of the picture contradicts the {noun}"),
-                    1 => format!("in 1 of 9 parts of the picture most matches lie {high:.0} px off"),
+                    1 => format!("in 1 of 9 parts of the picture most of the first matches lie {high:.0} px off"),
                     n => format!(
-                        "in {n} of 9 parts of the picture most matches lie {low:.0} to {high:.0} px off"
+                        "in {n} of 9 parts of the picture most of the first matches lie {low:.0} to {high:.0} px off"
                     ),
                 },
                 next: Some(DEPTH.into()),

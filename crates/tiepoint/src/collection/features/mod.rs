@@ -4,7 +4,7 @@ mod file;
 mod given;
 mod search;
 
-use super::folder::Collection;
+use super::folder::{Collection, unchanged_content};
 use super::record::{self, Found, Kind, fingerprint};
 use super::scan::{FileVersion, with_reasons};
 use super::{PairChoice, Shard};
@@ -278,6 +278,22 @@ impl Collection {
     /// The files from which the features of a photograph were made.
     pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
         Ok(self.head(index)?.whole().map(|file| file.origin))
+    }
+
+    /// Checks that a photograph is still the file that was searched for features.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if it has changed since; [`Error::Io`] if it cannot be read.
+    pub fn check_searched(&self, index: usize) -> Result<()> {
+        let path = self.path_of(index);
+        let Some(Origin { photograph: then, .. }) = self.origin(index)? else { return Ok(()) };
+        let now = FileVersion::of(&std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?);
+        // Photographs whose features were given were not read.
+        let is_same = match then.content {
+            None => now.bytes == then.bytes,
+            known => now.is_untouched(&then) || known == unchanged_content(&path, &now),
+        };
+        if is_same { Ok(()) } else { Err(Error::format(&path, CHANGED)) }
     }
 
     /// Whether features were made from the files that the scan found.
