@@ -1,6 +1,8 @@
 """Objects that are accepted as images, and those that are not."""
 
+import copy
 import pathlib
+import pickle
 import types
 
 import numpy as np
@@ -354,6 +356,12 @@ def test_arrays_of_results_are_read_only(features, scene, pair):
     arrays += [tp.estimate(tie.xy_a, tie.xy_b).inliers]
     for i, array in enumerate(arrays):
         assert not array.flags.writeable, i
+    for copied in (copy.deepcopy, copy.copy, lambda result: pickle.loads(pickle.dumps(result))):
+        again = copied(registered)
+        assert again == registered and copied(found) == found and copied(matches) == matches
+        of_tie = again.tie_points
+        arrays = [again.warped, again.covered, of_tie.pairs, of_tie.a.xy, of_tie.model.matrix, copied(found).disparity]
+        assert not any(array.flags.writeable for array in [*arrays, copied(tie.model).matrix, copied(matches).pairs])
     assert registered.fixed is scene.reference
     for own in (tp.filter.gauss(scene.reference), tp.warp(scene.reference, np.eye(3)), tp.synth.texture((20, 20))):
         own[0, 0] = 1

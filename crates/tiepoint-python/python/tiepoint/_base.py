@@ -65,6 +65,11 @@ class Result:
                 shown.setflags(write=False)
                 object.__setattr__(self, name, shown)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The arrays of a copy can be written.
+        self.__post_init__()
+
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
