@@ -320,6 +320,23 @@ class _Batch:
                 yield image.transpose(1, 2, 0).copy()
 
 
+def kept(*images: Any) -> tuple[Any, Any]:
+    """Two images, or masks, for later verdicts and pages: copies, because the caller may write others into their memory."""
+    a, b = map(_copy, images)
+    return a, b
+
+
+def _copy(given: Any) -> Any:
+    """A copy, on the card if the image lies there."""
+    copy = getattr(given, "copy", None) or getattr(given, "clone", None)
+    if copy is not None and not isinstance(given, list):
+        return copy()
+    if given is None or not lies_on_host(given):
+        return given
+    holed = masked(given)
+    return (array(given, "an image") if holed is None else holed).copy()
+
+
 def host(given: Any, what: str) -> Any:
     """An image in the host's memory, to which it is copied if it lies on a card."""
     device = getattr(given, "__dlpack_device__", None)
