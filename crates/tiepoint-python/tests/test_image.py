@@ -274,6 +274,10 @@ def test_batches(scene):
     colours = [np.stack([image] * 3, -1) for image in (a, b)]
     for batch in [np.stack([a, b]), np.stack([a, b])[:, None], np.stack(colours), np.stack(colours).transpose(0, 3, 1, 2)]:
         assert list(SIFT.detect_many(batch)) == wanted, batch.shape
+    for finder in (SIFT, tp.Surf(device="cpu")):
+        for one in (colours[0], np.dstack([colours[0], a])):
+            with pytest.raises(tp.ImageError, match=r"the shape \(240, 320, [34]\), .* one image"):
+                list(finder.detect_many(one))
     told = []
     assert list(SIFT.detect_many([a, b], progress=told.append)) == wanted
     assert [(s.task, s.done, s.total) for s in told] == [("SIFT", 1, 2), ("SIFT", 2, 2)]

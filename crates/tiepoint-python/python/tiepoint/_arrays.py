@@ -295,6 +295,8 @@ def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.floa
 def batch(images: Iterable[Any]) -> Iterable[Any]:
     """Images one by one; those of an array (B, C, H, W) with their channels moved to the end."""
     shape = getattr(images, "shape", None)
+    if shape is not None and len(shape) == 3 and shape[2] in (3, 4):
+        raise ImageError(f"the images have the shape {tuple(shape)}, which is that of one image: expected several; detect takes one")
     if shape is None or len(shape) != 4 or shape[1] not in (1, 2, 3, 4) or shape[3] in (1, 2, 3, 4):
         return images
     return _Batch(images)
