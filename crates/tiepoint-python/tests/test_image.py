@@ -409,6 +409,7 @@ class Refusing:
     """An object that lends no memory, as a tensor does that a gradient is wanted of."""
 
     dtype = "bfloat16"
+    requires_grad = True
     shape = (40, 50)
 
     def __dlpack_device__(self):
@@ -420,5 +421,29 @@ class Refusing:
 
 def test_what_lends_no_memory_is_an_error_of_this_package():
     for call in (tp.Sift(device="cpu").detect, lambda given: tp.warp(given, np.eye(3)), lambda given: tp.estimate(given, given)):
-        with pytest.raises(tp.ImageError, match="of bfloat16, cannot be read: Can't export: use detach"):
+        with pytest.raises(tp.ImageError, match=r"of bfloat16, cannot be read: Can't export: use detach.*; \.detach\(\)\.float"):
             call(Refusing())
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, BufferError])
+def test_an_object_that_cannot_be_read_says_why(error):
+    class Tiles:
+        def __array__(self, dtype=None, copy=None):
+            raise error("tile 7 has a wrong checksum")
+
+    with pytest.raises(tp.ImageError, match="the image, of the type Tiles, cannot be read: tile 7 has a wrong checksum$"):
+        SIFT.detect(Tiles())
+    for unlike in ([[1, 2], [3]], ([1, 2], [3])):
+        with pytest.raises(tp.ImageError, match="of unlike parts: expected one array"):
+            SIFT.detect(unlike)
+
+
+def test_a_closed_file_of_pillow_says_so(tmp_path, scene):
+    image = pytest.importorskip("PIL.Image")
+    tp.write(tmp_path / "a.png", scene.reference)
+    for mode in ("L", "1"):
+        image.open(tmp_path / "a.png").convert(mode).save(tmp_path / f"{mode}.png")
+        closed = image.open(tmp_path / f"{mode}.png")
+        closed.close()
+        with pytest.raises(tp.ImageError, match="closed"):
+            SIFT.detect(closed)
