@@ -396,9 +396,26 @@ class Stereo(StereoOptions):
 def _until_it_fails(pairs: Iterable[Any], failed: list[Exception]) -> Iterator[Any]:
     """The pairs; an exception of their source is put into `failed`, so that those before it are finished first."""
     try:
-        yield from pairs
+        for number, pair in enumerate(pairs):
+            yield _both(pair, number)
     except Exception as error:
         failed.append(error)
+
+
+def _both(pair: Any, number: int) -> list[Any]:
+    """The left and the right image of an item of a sequence of pairs."""
+    expected = "expected a pair, (left, right)"
+    if isinstance(pair, (str, bytes)) or not hasattr(pair, "__iter__"):
+        raise ImageError(f"item {number} of the pairs is of the type {type(pair).__name__}: {expected}")
+    if len(shape := getattr(pair, "shape", (2, 0, 0))) < 3 or shape[0] != 2:
+        raise ImageError(f"item {number} of the pairs is an array of the shape {tuple(shape)}: {expected}")
+    both = list(pair)
+    if len(both) != 2:
+        raise ImageError(f"item {number} of the pairs has {len(both)} parts: {expected}")
+    for part in both:
+        if isinstance(part, (int, float)):
+            raise ImageError(f"item {number} of the pairs holds {part!r}: {expected} of images")
+    return both
 
 
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
