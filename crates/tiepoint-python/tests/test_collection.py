@@ -270,7 +270,8 @@ def test_left_out_photographs_and_pairs_are_warned_of_as_by_the_command(photogra
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         collection = tp.collect(images, tmp_path / "ours.db", options=options, device="cpu")
-    assert all(warning.filename.endswith(("test_collection.py", "_collection.py")) for warning in caught)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len({warning.lineno for warning in caught}) == 1
     told = [str(warning.message) for warning in caught]
     assert told == [
         f"1 hidden files or folders are left out, such as {images}/.hidden.png",

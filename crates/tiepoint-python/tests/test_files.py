@@ -240,6 +240,9 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     assert "Stereo(disparities=40)" in tp.report(found, made="tp.Stereo(disparities=40)")
     for shown, verdict in [(page, registered.tie_points.verdict), (tp.report(found), found.verdict)]:
         assert f'<div class="verdict {verdict}"' in shown
+    # The verdict of a registration is above its first picture, below a sentence.
+    assert page.count('<div class="verdict') == 1 and page.index('<div class="verdict') < page.index("<h2>Matches</h2>")
+    assert re.search(r"[\d,]+ and [\d,]+ features, \d+ matches, \d+ \(\d+ %\) agree on a homography to \d\.\d\d px", page)
 
 
 def test_results_of_masked_arrays_are_shown_and_written(tmp_path, scene, pair):

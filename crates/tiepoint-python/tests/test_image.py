@@ -1,6 +1,8 @@
 """Objects that are accepted as images, and those that are not."""
 
+import copy
 import pathlib
+import pickle
 import types
 
 import numpy as np
@@ -272,6 +274,10 @@ def test_batches(scene):
     colours = [np.stack([image] * 3, -1) for image in (a, b)]
     for batch in [np.stack([a, b]), np.stack([a, b])[:, None], np.stack(colours), np.stack(colours).transpose(0, 3, 1, 2)]:
         assert list(SIFT.detect_many(batch)) == wanted, batch.shape
+    for finder in (SIFT, tp.Surf(device="cpu")):
+        for one in (colours[0], np.dstack([colours[0], a])):
+            with pytest.raises(tp.ImageError, match=r"the shape \(240, 320, [34]\), .* one image"):
+                list(finder.detect_many(one))
     told = []
     assert list(SIFT.detect_many([a, b], progress=told.append)) == wanted
     assert [(s.task, s.done, s.total) for s in told] == [("SIFT", 1, 2), ("SIFT", 2, 2)]
@@ -354,9 +360,27 @@ def test_arrays_of_results_are_read_only(features, scene, pair):
     arrays += [tp.estimate(tie.xy_a, tie.xy_b).inliers]
     for i, array in enumerate(arrays):
         assert not array.flags.writeable, i
-    assert registered.fixed is scene.reference
+    for copied in (copy.deepcopy, copy.copy, lambda result: pickle.loads(pickle.dumps(result))):
+        again = copied(registered)
+        assert again == registered and copied(found) == found and copied(matches) == matches
+        of_tie = again.tie_points
+        arrays = [again.warped, again.covered, of_tie.pairs, of_tie.a.xy, of_tie.model.matrix, copied(found).disparity]
+        assert not any(array.flags.writeable for array in [*arrays, copied(tie.model).matrix, copied(matches).pairs])
+    assert not np.shares_memory(registered.fixed, scene.reference)
     for own in (tp.filter.gauss(scene.reference), tp.warp(scene.reference, np.eye(3)), tp.synth.texture((20, 20))):
         own[0, 0] = 1
+
+
+@pytest.mark.parametrize("made", [np.asarray, memoryview, Capsule, np.ndarray.tolist])
+def test_a_registration_keeps_the_images_that_were_given(scene, made):
+    buffers = [scene.reference.copy(), scene.moving.copy()]
+    given = [made(buffer) for buffer in buffers]
+    found = tp.register(*given, device="cpu")
+    for buffer, image in zip(buffers, given, strict=True):
+        buffer[:] = 0
+        if isinstance(image, list):
+            image[0][:] = [0] * len(image[0])
+    assert np.array_equal(found.fixed, scene.reference) and np.array_equal(found.moving, scene.moving)
 
 
 def test_an_image_that_another_thread_writes_does_no_harm():
@@ -385,6 +409,7 @@ class Refusing:
     """An object that lends no memory, as a tensor does that a gradient is wanted of."""
 
     dtype = "bfloat16"
+    requires_grad = True
     shape = (40, 50)
 
     def __dlpack_device__(self):
@@ -396,5 +421,29 @@ class Refusing:
 
 def test_what_lends_no_memory_is_an_error_of_this_package():
     for call in (tp.Sift(device="cpu").detect, lambda given: tp.warp(given, np.eye(3)), lambda given: tp.estimate(given, given)):
-        with pytest.raises(tp.ImageError, match="of bfloat16, cannot be read: Can't export: use detach"):
+        with pytest.raises(tp.ImageError, match=r"of bfloat16, cannot be read: Can't export: use detach.*; \.detach\(\)\.float"):
             call(Refusing())
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, BufferError])
+def test_an_object_that_cannot_be_read_says_why(error):
+    class Tiles:
+        def __array__(self, dtype=None, copy=None):
+            raise error("tile 7 has a wrong checksum")
+
+    with pytest.raises(tp.ImageError, match="the image, of the type Tiles, cannot be read: tile 7 has a wrong checksum$"):
+        SIFT.detect(Tiles())
+    for unlike in ([[1, 2], [3]], ([1, 2], [3])):
+        with pytest.raises(tp.ImageError, match="of unlike parts: expected one array"):
+            SIFT.detect(unlike)
+
+
+def test_a_closed_file_of_pillow_says_so(tmp_path, scene):
+    image = pytest.importorskip("PIL.Image")
+    tp.write(tmp_path / "a.png", scene.reference)
+    for mode in ("L", "1"):
+        image.open(tmp_path / "a.png").convert(mode).save(tmp_path / f"{mode}.png")
+        closed = image.open(tmp_path / f"{mode}.png")
+        closed.close()
+        with pytest.raises(tp.ImageError, match="closed"):
+            SIFT.detect(closed)

@@ -120,6 +120,26 @@ def test_a_line_that_looks_like_tqdm(monkeypatch):
     assert told.endswith("SIFT: 100%|████████████████████| 4/4 [00:00<00:00]\n")
 
 
+class Broken(io.StringIO):
+    """The end of a pipe that nobody reads any more."""
+
+    def write(self, text):
+        raise BrokenPipeError("broken pipe")
+
+
+@pytest.mark.parametrize("module", [None, types.SimpleNamespace(tqdm=lambda **_: Broken().write(""))], ids=["line", "tqdm"])
+@pytest.mark.parametrize("stream", [lambda: None, Broken], ids=["none", "broken"])
+def test_without_a_console_the_work_goes_on(module, stream, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    monkeypatch.setattr(sys, "stderr", stream())
+    images = [tp.synth.texture((60, 50))] * 3
+    assert len(list(tp.Sift(device="cpu").detect_many(images, progress=True))) == 3
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert tp.register(scene := tp.synth.texture((200, 150)), scene, device="cpu", progress=True).verdict
+
+
 def test_tqdm_itself_where_it_is_installed(monkeypatch):
     bars = []
 

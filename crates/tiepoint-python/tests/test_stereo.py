@@ -171,6 +171,20 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         for f, w in zip(found, wanted, strict=True):
             assert np.array_equal(f.disparity, w.disparity, equal_nan=True) and np.array_equal(f.right, w.right, equal_nan=True)
             assert f.calibration.focal == 1
+    three, stacked = [pair.left] * 3, np.stack([pair.left, pair.right])
+    for wrong, told in [
+        (pair.left, r"is an array of the shape \(160, 240\)"),
+        (np.stack(three), r"is an array of the shape \(3, 160, 240\)"),
+        (three, "has 3 parts"),
+        ([1, 2], "holds 1"),
+        (7, "is of the type int"),
+        ("ab", "is of the type str"),
+        (None, "is of the type NoneType"),
+    ]:
+        several = stereo.compute_many([(pair.left, pair.right), stacked, wrong])
+        assert next(several) == next(several)
+        with pytest.raises(tp.ImageError, match=rf"item 2 of the pairs {told}: expected a pair, \(left, right\)"):
+            next(several)
     assert list(stereo.compute_many([])) == []
     with pytest.raises(tp.OptionError, match="in_flight"):
         next(stereo.compute_many(pairs, in_flight=0))

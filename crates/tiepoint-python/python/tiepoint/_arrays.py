@@ -95,21 +95,22 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
         raise ImageError(f"{what} is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
     if hasattr(given, "GetNumberOfComponentsPerPixel"):
         raise ImageError(f"{what} is an image of SimpleITK: expected an array; SimpleITK.GetArrayViewFromImage(image) gives it")
-    if hasattr(given, "getbands") and hasattr(given, "convert"):
-        mode = _MODES.get(given.mode)
-        if given.mode == "P":
-            mode = "RGBA" if "transparency" in given.info else "RGB"
-        given = given if mode is None else given.convert(mode)
     lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
     try:
+        if hasattr(given, "getbands") and hasattr(given, "convert"):
+            mode = _MODES.get(given.mode)
+            if given.mode == "P":
+                mode = "RGBA" if "transparency" in given.info else "RGB"
+            given = given if mode is None else given.convert(mode)
         found: npt.NDArray[Any] = np.from_dlpack(given) if lent else np.asarray(given)
-    except ValueError as error:
-        raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
-    except (BufferError, RuntimeError) as error:
-        # A tensor that requires a gradient, lies on a card, or has a type that NumPy lacks.
-        raise ImageError(
-            f"{what}, of {getattr(given, 'dtype', 'no type')}, cannot be read: {error}; .detach().float() of a tensor can"
-        ) from error
+    except (ValueError, BufferError, RuntimeError) as error:
+        if isinstance(given, (list, tuple)):
+            raise ImageError(f"{what} is a {type(given).__name__} of unlike parts: expected one array") from error
+        # A tensor may require a gradient, lie on a card, or have a type that NumPy lacks.
+        told, advice = f"of the type {type(given).__name__}", ""
+        if hasattr(given, "requires_grad"):
+            told, advice = f"of {given.dtype}", "; .detach().float() of a tensor can"
+        raise ImageError(f"{what}, {told}, cannot be read: {error}{advice}") from error
     if found.dtype.kind not in "buif":
         raise ImageError(f"{what} holds {found.dtype}: expected numbers")
     return found
@@ -295,6 +296,8 @@ def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.floa
 def batch(images: Iterable[Any]) -> Iterable[Any]:
     """Images one by one; those of an array (B, C, H, W) with their channels moved to the end."""
     shape = getattr(images, "shape", None)
+    if shape is not None and len(shape) == 3 and shape[2] in (3, 4):
+        raise ImageError(f"the images have the shape {tuple(shape)}, which is that of one image: expected several; detect takes one")
     if shape is None or len(shape) != 4 or shape[1] not in (1, 2, 3, 4) or shape[3] in (1, 2, 3, 4):
         return images
     return _Batch(images)
@@ -318,6 +321,23 @@ class _Batch:
                 yield image.permute(1, 2, 0).contiguous()
             else:
                 yield image.transpose(1, 2, 0).copy()
+
+
+def kept(*images: Any) -> tuple[Any, Any]:
+    """Two images, or masks, for later verdicts and pages: copies, because the caller may write others into their memory."""
+    a, b = map(_copy, images)
+    return a, b
+
+
+def _copy(given: Any) -> Any:
+    """A copy, on the card if the image lies there."""
+    copy = getattr(given, "copy", None) or getattr(given, "clone", None)
+    if copy is not None and not isinstance(given, list):
+        return copy()
+    if given is None or not lies_on_host(given):
+        return given
+    holed = masked(given)
+    return (array(given, "an image") if holed is None else holed).copy()
 
 
 def host(given: Any, what: str) -> Any:

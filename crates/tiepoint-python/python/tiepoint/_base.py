@@ -53,17 +53,19 @@ class Options:
 class Result:
     """A result with immutable fields. Results are equal if all their fields are; arrays are equal if all values are."""
 
-    #: Fields that the caller gave, whose arrays are left unchanged.
-    _theirs: ClassVar[tuple[str, ...]] = ()
-
     def __post_init__(self) -> None:
         numpy = sys.modules.get("numpy")
         for name, value in self._fields().items():
-            if numpy is not None and type(value) is numpy.ndarray and name not in self._theirs:
+            if numpy is not None and type(value) is numpy.ndarray:
                 # The caller's own array stays writable.
                 shown = value.view()
                 shown.setflags(write=False)
                 object.__setattr__(self, name, shown)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The arrays of a copy can be written.
+        self.__post_init__()
 
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -531,9 +532,12 @@ class Collection:
 
 
 def _warn(sentences: Sequence[str]) -> None:
-    """Give the library's warnings of a stage, as of the line that called the stage."""
+    """Give the library's warnings of a stage, as of the caller's line that led to the stage."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame, level = frame.f_back, level + 1
     for sentence in sentences:
-        warnings.warn(sentence, stacklevel=3)
+        warnings.warn(sentence, stacklevel=level)
 
 
 def _devices(device: _Devices) -> list[Any]:

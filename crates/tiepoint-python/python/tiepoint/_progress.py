@@ -67,8 +67,14 @@ class _Bar:
         self._shown = False
 
     def __call__(self, state: State) -> None:
+        # Without a console there is no bar, and the work goes on.
+        with contextlib.suppress(OSError, ValueError):
+            if sys.stderr is not None:
+                self._show(state)
+
+    def _show(self, state: State) -> None:
         if state.task != self._task:
-            self.close()
+            self._end()
             self._task, self._started, self._told = state.task, time.monotonic(), 0.0
         try:
             from tqdm.auto import tqdm  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -94,12 +100,15 @@ class _Bar:
         sys.stderr.flush()
 
     def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-        if self._shown:
+        with contextlib.suppress(OSError, ValueError):
+            self._end()
+
+    def _end(self) -> None:
+        bar, self._open, shown, self._shown = self._open, None, self._shown, False
+        if bar is not None:
+            bar.close()
+        if shown and sys.stderr is not None:
             sys.stderr.write("\n")
-            self._shown = False
 
 
 def _clock(seconds: float) -> str:

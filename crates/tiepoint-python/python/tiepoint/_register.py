@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
-from ._arrays import image, like, masked, unmasked, without_data
+from ._arrays import image, kept, like, masked, unmasked, without_data
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
 from ._geometry import Model, robust, warp
@@ -42,7 +42,7 @@ class Registration(Result):
     Attributes
     ----------
     fixed, moving : array_like
-        The images that were given.
+        Copies of the images that were given.
     warped : ndarray or DeviceArray
         `moving` on the pixels of `fixed`, with its channels; on the device where `moving` lies. Its type is that of `moving`
         if that is ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``.
@@ -54,8 +54,6 @@ class Registration(Result):
     tie_points : TiePoints
         A is `moving`, B is `fixed`.
     """
-
-    _theirs = ("fixed", "moving")
 
     fixed: _Image
     moving: _Image
@@ -242,7 +240,7 @@ def register(
     if holes is not None:
         placed = {"interpolation": interpolation, "device": device}
         warped, covered = _holed(found, image(masked(moving).data, "the moving image"), holes, tie.model, fill, placed)
-    return Registration(fixed, moving, like(warped, moving), covered, tie.model, tie)
+    return Registration(*kept(fixed, moving), like(warped, moving), covered, tie.model, tie)
 
 
 def _holed(

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Page", "report"]
 
+#: The kinds of models with their articles.
+_MODELS = {
+    "homography": "a homography",
+    "affine": "an affine map",
+    "similarity": "a similarity",
+    "rigid": "a rigid motion",
+    "translation": "a translation",
+    "fundamental": "a fundamental matrix",
+    "essential": "an essential matrix",
+}
+
 
 class Page(str):
     """A page of HTML. A console shows only its size, a notebook the page."""
@@ -96,7 +107,22 @@ def report(
     else:
         expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
         raise OptionError(f"there is no page for {type(result).__name__}: expected {expected}")
-    return _written(_core.report((title or heading, repr(result), _made(result, made)), sections, limit), path)
+    return _written(_core.report((title or heading, _told(result), _made(result, made)), sections, limit), path)
+
+
+def _told(result: Any) -> str:
+    """A result in a sentence, as the command has it."""
+    tie = result.tie_points if isinstance(result, Registration) else result
+    if not isinstance(tie, TiePoints):
+        return repr(result)
+    views = f" of {tie.views} views" if tie.views > 1 else ""
+    told = f"{len(tie.a):,} and {len(tie.b):,} features{views}, {len(tie):,} matches"
+    if tie.modality == "cross":
+        told = f"{len(tie):,} places compared by structure"
+    if tie.model is None:
+        return told
+    inliers, model = int(tie.inliers.sum()), _MODELS[tie.model.kind]
+    return f"{told}, {inliers:,} ({100 * inliers / max(len(tie), 1):.0f} %) agree on {model} to {tie.rms:.2f} px"
 
 
 def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
@@ -165,8 +191,9 @@ def _registration(result: Registration, names: tuple[str, str]) -> list[_Section
         "found": tie.xy_b[tie.inliers],
     }
     covered = float((np.asarray(result.covered) != 0).mean())
-    laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view], [])
-    return [laid, _matches(tie, (result.moving, result.fixed), names)]
+    laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view], tie.reasons)
+    # The verdict is above the first picture, and only there.
+    return [laid, (*_matches(tie, (result.moving, result.fixed), names)[:3], [])]
 
 
 def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[str, str]) -> _Section:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
-from ._arrays import disparities, host, unmasked, whole_costs
+from ._arrays import disparities, host, kept, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
@@ -242,7 +242,7 @@ class Stereo(StereoOptions):
         found = core.compute(a, b, mask_a, mask_b, no_data)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right), no_data=no_data
+            **found, calibration=known, images=kept(left, right), searched=self._searched, masks=kept(mask_left, mask_right), no_data=no_data
         )
 
     def optimize(
@@ -287,7 +287,7 @@ class Stereo(StereoOptions):
         found = self._by_volume(cost, left, right, scale, mask_left, mask_right, sums=False)
         known = None if calibration is None else rectified(calibration)
         return Disparities(
-            **found, calibration=known, images=_kept(left, right), searched=self._searched, masks=_kept(mask_left, mask_right)
+            **found, calibration=known, images=kept(left, right), searched=self._searched, masks=kept(mask_left, mask_right)
         )
 
     def aggregate(
@@ -384,7 +384,7 @@ class Stereo(StereoOptions):
             failed: list[Exception] = []
             for left, right in _until_it_fails(pairs, failed):
                 full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
-                images.append(_kept(left, right))
+                images.append(kept(left, right))
                 if full:
                     yield from oldest()
             while images:
@@ -396,9 +396,26 @@ class Stereo(StereoOptions):
 def _until_it_fails(pairs: Iterable[Any], failed: list[Exception]) -> Iterator[Any]:
     """The pairs; an exception of their source is put into `failed`, so that those before it are finished first."""
     try:
-        yield from pairs
+        for number, pair in enumerate(pairs):
+            yield _both(pair, number)
     except Exception as error:
         failed.append(error)
+
+
+def _both(pair: Any, number: int) -> list[Any]:
+    """The left and the right image of an item of a sequence of pairs."""
+    expected = "expected a pair, (left, right)"
+    if isinstance(pair, (str, bytes)) or not hasattr(pair, "__iter__"):
+        raise ImageError(f"item {number} of the pairs is of the type {type(pair).__name__}: {expected}")
+    if len(shape := getattr(pair, "shape", (2, 0, 0))) < 3 or shape[0] != 2:
+        raise ImageError(f"item {number} of the pairs is an array of the shape {tuple(shape)}: {expected}")
+    both = list(pair)
+    if len(both) != 2:
+        raise ImageError(f"item {number} of the pairs has {len(both)} parts: {expected}")
+    for part in both:
+        if isinstance(part, (int, float)):
+            raise ImageError(f"item {number} of the pairs holds {part!r}: {expected} of images")
+    return both
 
 
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -409,13 +426,6 @@ def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) ->
     valid = (calibration.valid_left, calibration.valid_right)
     both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
     return both[0], both[1]
-
-
-def _kept(*images: Any) -> tuple[Any, Any]:
-    """Two images, or masks, for later verdicts and pages: copies, because the caller may write others into their memory."""
-    ways = [getattr(image, "copy", None) or getattr(image, "clone", None) for image in images]
-    a, b = (image if copy is None else copy() for image, copy in zip(images, ways, strict=True))
-    return a, b
 
 
 def _is_same(a: Any, b: Any) -> bool:
