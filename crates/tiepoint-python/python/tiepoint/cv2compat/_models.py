@@ -156,6 +156,8 @@ def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
 
 #: A model with fewer inliers may not be the best one.
 _FEW = 15
+#: Two models are taken for one if the inliers of one have errors of at most this many thresholds by the other.
+_SAME = 2
 #: The factor from the median of the absolute errors to their deviation, if these are normal.
 _DEVIATION = 1.4826
 #: Errors beyond this many deviations are those of outliers.
@@ -263,7 +265,12 @@ def _estimated(
     if model != "essential" and (found is None or found.inliers.sum() < _FEW):
         found = _best_by_narrower(found, a, b, model, threshold, *options[1:])
     # Unrelated pairs have no model by any method if they have none at the threshold that is asked for.
-    return made if found is not None and made is not None else found
+    if found is None or made is None:
+        return found
+    # The wider threshold of the score may have found another model than that of the few inliers.
+    wide = _widest(a, b, model, threshold) if score == _MAGSAC else _MSAC_WIDTH * threshold
+    same = bool((_errors(made, a, b)[found.inliers] <= _SAME * wide).all())
+    return made if same or _cost(made, a, b, wide) <= _cost(found, a, b, wide) else found
 
 
 #: OpenCV's scores of models, by its methods: to the squared threshold, to its squared multiple, and over all deviations of
@@ -288,9 +295,7 @@ def _marginal(
     Barath et al. 2020), another model is estimated anew with the threshold that the median of the errors suggests."""
     import numpy as np
 
-    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
-    extent = float(np.ptp(finite, axis=0).max()) if len(finite) else 0.0
-    top = max(threshold, min(_WIDEST[model], _OF_EXTENT * extent))
+    top = _widest(a, b, model, threshold)
     found = _robust(a, b, model, top, top, iterations, confidence, cameras)
     if found is None or model == "homography":
         return found and _weighted(found, a, b, top)
@@ -299,6 +304,15 @@ def _marginal(
     if near >= top:
         return found
     return _robust(a, b, model, top, max(near, threshold), iterations, confidence, cameras) or found
+
+
+def _widest(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> float:
+    """The greatest error of an inlier for MAGSAC."""
+    import numpy as np
+
+    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
+    extent = float(np.ptp(finite, axis=0).max()) if len(finite) else 0.0
+    return max(threshold, min(_WIDEST[model], _OF_EXTENT * extent))
 
 
 def _weighted(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], top: float) -> Estimate:
