@@ -490,6 +490,17 @@ def test_usac_finds_few_inliers(n, right, noise, most, opencv):
     assert max(wrong.values()) <= most, wrong
 
 
+@pytest.mark.parametrize(("n", "right", "noise", "most"), [(8, 5, 0.0, 2), (7, 5, 0.1, 2), (5, 4, 0.0, 10)])
+def test_the_least_median_finds_few_right_points(n, right, noise, most, opencv):
+    wrong = 0
+    for seed in range(20):
+        a, b, true = few_of_a_homography(opencv, seed, n, right, noise)
+        found, mask = compat.findHomography(a, b, compat.LMEDS)
+        assert found is None or mask.any(), seed
+        wrong += found is None or corners_off(opencv, found, true, [[0, 0], [640, 0], [640, 480], [0, 480]]) > 20
+    assert wrong <= most
+
+
 def test_the_least_median_of_unrelated_points_has_no_inlier():
     for seed in range(5):
         rng = np.random.default_rng(seed)

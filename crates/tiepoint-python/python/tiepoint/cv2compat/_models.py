@@ -173,7 +173,8 @@ def _least_median(
     is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough
     are the pairs of a minimal sample, which agree with its model whatever the truth is, and half of the other pairs
     (Rousseeuw and Leroy 1987, chapters 3 and 5). For a map, with which two wrong pairs hardly agree, fewer are enough:
-    more than half of all pairs, and at least two more than a minimal sample."""
+    more than half of all pairs, and at least two more than a minimal sample; for a homography that is not found so, one
+    more or, if more than half of all pairs, none."""
     import numpy as np
 
     finite = b[np.isfinite(np.hstack([a, b])).all(1)]
@@ -184,6 +185,18 @@ def _least_median(
     if model not in ("fundamental", "essential"):
         enough = min(enough, max(n // 2 + 1, least + 2))
     extent = max(float(np.ptp(finite, axis=0).max()), 1e-9)
+    for fewer in range(enough, max(n // 2, least - 1) if model == "homography" else enough - 1, -1):
+        if found := _within_median(a, b, model, least, n, fewer, extent, iterations, confidence, cameras):
+            return found
+    return None
+
+
+def _within_median(
+    a: Any, b: Any, model: _ModelKind, least: int, n: int, enough: int, extent: float, iterations: int, confidence: float, cameras: Any
+) -> Estimate | None:
+    """The estimate of `_least_median` for one number of pairs that are enough."""
+    import numpy as np
+
     low, high, best = 1e-6 * extent, extent, None
     while high > _NEAR * low:
         threshold = math.sqrt(low * high)
@@ -201,9 +214,8 @@ def _least_median(
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
     found = found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
-    # More than half of the pairs are wrong: OpenCV gives a matrix then, too, and no inlier.
-    failed = model == "homography" and threshold > 0.25 * extent
-    return dataclasses.replace(found, inliers=np.zeros(len(a), bool)) if failed else found
+    # More than half of the pairs are wrong.
+    return None if model == "homography" and threshold > 0.25 * extent else found
 
 
 def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
