@@ -471,6 +471,16 @@ def test_umats_give_umats(scene, opencv):
         pair = cv.UMat(points), cv.UMat(points + 3)
         for found, mask in (cv.findHomography(*pair, cv.RANSAC, 3.0), cv.estimateAffine2D(*pair)):
             assert np.allclose(found[:2], [[1, 0, 3], [0, 1, 3]], atol=1e-3) and isinstance(mask, cv.UMat) and mask.get().all()
+    for cv in (compat, opencv):
+        mask, warped = cv.UMat(np.zeros((40, 1), np.uint8)), cv.UMat(np.zeros_like(scene.reference))
+        assert isinstance(cv.findHomography(points, cv.UMat(points + 3), cv.RANSAC, 3.0)[1], cv.UMat)
+        assert isinstance(cv.findHomography(points, points + 3, cv.RANSAC, 3.0, mask)[1], cv.UMat) and mask.get().all()
+        mask = cv.UMat(np.zeros((40, 1), np.uint8))
+        cv.findEssentialMat(points, points + 3, np.eye(3), cv.RANSAC, 0.999, 1.0, 1000, mask)
+        assert mask.get().any()
+        assert isinstance(cv.warpPerspective(scene.reference, cv.UMat(np.eye(3)), size), cv.UMat)
+        assert isinstance(cv.warpPerspective(scene.reference, np.eye(3), size, warped), cv.UMat)
+        assert np.array_equal(warped.get(), scene.reference)
     stereo = compat.StereoSGBM_create(0, 16, 3)
     assert np.array_equal(stereo.compute(held, held).get(), stereo.compute(scene.reference, scene.reference))
 

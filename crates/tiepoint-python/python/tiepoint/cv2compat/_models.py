@@ -96,7 +96,7 @@ def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.u
         mask[...] = found.reshape(mask.shape)
         if mask.shape == found.shape and mask.dtype == found.dtype:
             return mask
-    told: npt.NDArray[np.uint8] = like(points, found)
+    told: npt.NDArray[np.uint8] = like(points, found, mask)
     return told
 
 
@@ -423,8 +423,8 @@ def findHomography(  # noqa: N802
     else:
         found = _estimated(a, b, "homography", 4, 3.0, method, options)
     if found is None:
-        return None, _told(srcPoints, mask, np.zeros(len(a), bool))
-    return np.array(found.matrix), _told(srcPoints, mask, found.inliers)
+        return None, _told((srcPoints, dstPoints), mask, np.zeros(len(a), bool))
+    return np.array(found.matrix), _told((srcPoints, dstPoints), mask, found.inliers)
 
 
 @raising
@@ -474,7 +474,7 @@ def findFundamentalMat(  # noqa: N802
     matrix = np.array(made.matrix)
     if abs(matrix[2, 2]) > np.finfo(np.float32).eps:
         matrix /= matrix[2, 2]
-    return matrix, _told(points1, mask, made.inliers)
+    return matrix, _told((points1, points2), mask, made.inliers)
 
 
 @raising
@@ -495,8 +495,9 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         ["focal", "pp", "method", "prob", "threshold", "maxIters", "mask"],
         ["cameraMatrix1", "cameraMatrix2", "dist_coeff1", "dist_coeff2", "params", "mask"],
     )
+    last = arguments[-1:]
     arguments = tuple(map(host, arguments))
-    named = {name: host(value) for name, value in named.items()}
+    named = {name: value if name == "mask" else host(value) for name, value in named.items()}
     if "params" in named or len(arguments) > 4 and hasattr(arguments[4], "maxIterations"):
         form = forms[3]
     elif "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
@@ -507,6 +508,9 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         form = forms[2]
     given = {**dict(zip(form, arguments, strict=False)), **named}
     given = {name: value for name, value in given.items() if value is not None}
+    if "mask" not in named and "mask" in given:
+        # As it was given: a UMat is written to.
+        given["mask"] = last[0]
     if strange := sorted(set(given) - set(form)):
         raise OptionError(f"there is no argument {strange[0]}: expected {', '.join(form)}")
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
@@ -527,7 +531,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     if found is None:
         return None, None
     matrix = np.array(found.matrix)
-    return matrix / math.sqrt(float((matrix * matrix).sum())), _told(points1, given.get("mask"), found.inliers)
+    return matrix / math.sqrt(float((matrix * matrix).sum())), _told((points1, points2), given.get("mask"), found.inliers)
 
 
 def _all_agree(a: Any, b: Any, threshold: float, cameras: tuple[Any, Any]) -> Estimate | None:
@@ -583,7 +587,7 @@ def _affine(
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     import numpy as np
 
-    points, (a, b) = a, _pairs(a, b, 0, ("from_", "to"))
+    points, (a, b) = (a, b), _pairs(a, b, 0, ("from_", "to"))
     options = _settings(method, _METHODS, threshold, iterations, confidence)
     found = _estimated(a, b, model, least, 3.0, method, options) if len(a) >= least else None
     if found is None:
@@ -686,5 +690,5 @@ def warpPerspective(  # noqa: N802
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst
-    told = like(src, made)
+    told = like((src, M), made, dst)
     return told

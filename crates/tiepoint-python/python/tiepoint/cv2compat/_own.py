@@ -60,12 +60,20 @@ def needed(for_what: str) -> Any:
 
 def host(given: Any) -> Any:
     """An argument, of OpenCV's `UMat` its array."""
-    return given.get() if type(given).__name__ == "UMat" else given
+    return given.get() if is_umat(given) else given
 
 
-def like(given: Any, found: Any) -> Any:
-    """What was found, as OpenCV's `UMat` where the input was one."""
-    return opencv().UMat(found) if type(given).__name__ == "UMat" and found is not None else found
+def is_umat(given: Any) -> bool:
+    """Whether an argument is OpenCV's `UMat`."""
+    return type(given).__name__ == "UMat"
+
+
+def like(given: Any, found: Any, into: Any = None) -> Any:
+    """What was found, as OpenCV's `UMat` where the input, or one of several in a tuple, was one; if `into` is one, written there."""
+    if is_umat(into):
+        return opencv().copyTo(opencv().UMat(found), None, into)
+    several = given if isinstance(given, tuple) else (given,)
+    return opencv().UMat(found) if found is not None and any(map(is_umat, several)) else found
 
 
 _BOTH: dict[tuple[Any, Any], Any] = {}
