@@ -410,6 +410,23 @@ AGREE = {
     "no keypoints": lambda cv, g, p, d: cv.SIFT_create().compute(g, None),
     "nothing was added": lambda cv, g, p, d: cv.BFMatcher().knnMatch(d, k=2),
     "one descriptor": lambda cv, g, p, d: [m.trainIdx for m in cv.BFMatcher().match(d[7], d)],
+    "masks that are UMats": lambda cv, g, p, d: (
+        len(cv.SIFT_create().detectAndCompute(g, cv.UMat(np.zeros_like(g)))[0]),
+        len(cv.BFMatcher().match(d, d, cv.UMat(np.eye(len(d), dtype=np.uint8)))),
+        len(cv.BFMatcher().knnMatch(cv.UMat(d), cv.UMat(d), 2, cv.UMat(np.ones((len(d), len(d)), np.uint8)))),
+    ),
+    "empty masks": lambda cv, g, p, d: (
+        len(cv.SIFT_create(9).detect(g, e := np.zeros((0, 0), np.uint8))) > 0,
+        len(cv.BFMatcher().match(d, d, e)),
+    ),
+    "images by name": lambda cv, g, p, d: (
+        len(k := cv.SIFT_create(9).detect(images=[g, g])),
+        len(cv.SIFT_create(9).detect(images=[g], masks=[np.ones_like(g)])),
+        len(cv.SIFT_create().compute(images=[g, g], keypoints=k)[1]),
+    ),
+    "a radius with crossCheck, which does not count": lambda cv, g, p, d: [
+        [m.trainIdx for m in row] for row in cv.BFMatcher(cv.NORM_L2, True).radiusMatch(d, d[::2], 300.0)
+    ],
     "the name of a matcher": lambda cv, g, p, d: cv.BFMatcher().getDefaultName(),
     "OpenCV's own detector": lambda cv, g, p, d: isinstance(cv.ORB_create(), cv.Feature2D) and isinstance(cv.ORB_create(), cv.Algorithm),
     "our own": lambda cv, g, p, d: isinstance(cv.SIFT_create(), cv.Feature2D) and isinstance(cv.SIFT_create(), cv.Algorithm),

@@ -9,7 +9,7 @@ from .. import _arrays
 from .._features import Sift, Surf
 from ..errors import MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, accessors, host, like, naming, needed, parameters
+from ._own import Algorithm, accessors, host, like, masking, naming, needed, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,15 +88,17 @@ class Feature2D(Algorithm):
     def _changed(self) -> None:
         self._detector()
 
-    def detect(self, image: Any, mask: Any = None) -> tuple[KeyPoint, ...]:
+    def detect(self, image: Any = None, mask: Any = None, *, images: Any = None, masks: Any = None) -> tuple[KeyPoint, ...]:
         """Keypoints of an image, or of each of several."""
+        image, mask = image if images is None else list(images), mask if masks is None else masks
         if _several(image):
             masks = [None] * len(image) if mask is None else mask
             return tuple(self.detect(*both) for both in zip(image, masks, strict=True))  # type: ignore[misc]
-        return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
+        return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), masking(mask))))
 
-    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> _Found:
+    def compute(self, image: Any = None, keypoints: Any = None, descriptors: Any = None, *, images: Any = None) -> _Found:
         """Keypoints that could be described, and their descriptors; for several images a tuple of each."""
+        image = image if images is None else list(images)
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
@@ -116,7 +118,7 @@ class Feature2D(Algorithm):
         """Keypoints, and their descriptors (N, D); None where there are no keypoints."""
         if useProvidedKeypoints:
             raise OptionError("option useProvidedKeypoints is True: expected False; compute(image, keypoints) describes them")
-        found = self._detector().detect(grey(image), mask)
+        found = self._detector().detect(grey(image), masking(mask))
         return tuple(self._points(found)), like(image, self._descriptors(found)) if len(found) else None
 
     def descriptorSize(self) -> int:  # noqa: N802

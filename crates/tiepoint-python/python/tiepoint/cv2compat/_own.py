@@ -63,6 +63,12 @@ def host(given: Any) -> Any:
     return given.get() if is_umat(given) else given
 
 
+def masking(mask: Any) -> Any:
+    """A mask, or None for an empty one, as in OpenCV; of a `UMat` its array."""
+    mask = host(mask)
+    return None if getattr(mask, "size", 1) == 0 else mask
+
+
 def is_umat(given: Any) -> bool:
     """Whether an argument is OpenCV's `UMat`."""
     return type(given).__name__ == "UMat"
