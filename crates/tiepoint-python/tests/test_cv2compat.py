@@ -465,6 +465,23 @@ def test_errors_name_opencv_s_parameters():
             call()
 
 
+def test_arguments_of_another_type_are_told(opencv):
+    grey, rows = np.zeros((60, 80), np.uint8), np.eye(4, dtype=np.float32)
+    for call, told in [
+        (lambda: compat.SIFT_create().compute(grey, [(1, 2)]), r"keypoints hold \(1, 2\): expected objects of cv2.KeyPoint"),
+        (lambda: compat.SIFT_create().compute(grey, "abc"), "keypoints hold 'a': expected"),
+        (lambda: compat.FlannBasedMatcher([1], {}), r"indexParams is \[1\]: expected a dict"),
+        (lambda: compat.SIFT_create("10"), "option nfeatures is '10': expected a number"),
+        (lambda: compat.BFMatcher().knnMatch(rows, rows, k=2.0), "option k is 2.0: expected a whole number"),
+        (lambda: compat.warpPerspective(grey, np.eye(3), (80.0, 60.0)), "dsize is .*: expected .width, height., two whole numbers"),
+        (lambda: compat.warpPerspective(grey, np.eye(3), 800), "dsize is 800: expected"),
+        (lambda: compat.SIFT_create().detect([grey, grey], [grey]), "there are 1 masks for 2 images"),
+        (lambda: compat.SIFT_create().detect([[0, 1], [2, 3]]), r"the image is \[0, 1\]|the image is 0: expected an array"),
+    ]:
+        with pytest.raises((compat.error, TypeError), match=told):
+            call()
+
+
 def test_none_stands_for_a_default(opencv):
     random = np.random.default_rng(1)
     a = random.random((40, 2)) * 100

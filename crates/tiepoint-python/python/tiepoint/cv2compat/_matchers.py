@@ -199,6 +199,8 @@ class DescriptorMatcher(Algorithm):
             masks = k if isinstance(k, (list, tuple)) else masks
             trainDescriptors, k, mask, compactResult = None, trainDescriptors, None, mask is True or compactResult  # noqa: N806
         mask = masks if mask is None else mask
+        if not hasattr(k, "__index__"):
+            raise TypeError(f"option k is {k!r}: expected a whole number")
         if k < 1:
             raise OptionError(f"option k is {k}: expected at least 1")
         if self._cross and k != 1:
@@ -386,6 +388,8 @@ class FlannBasedMatcher(DescriptorMatcher):
     """
 
     def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Self:  # noqa: N803
+        if not isinstance(indexParams or {}, dict):
+            raise TypeError(f"indexParams is {indexParams!r}: expected a dict, such as dict(algorithm=1, trees=5)")
         if not indexParams or indexParams.get("algorithm") != _LSH:
             return super().__new__(cls)
         made: Self = needed("FLANN's index of hashes").FlannBasedMatcher(indexParams, searchParams or {})

@@ -673,7 +673,10 @@ def warpPerspective(  # noqa: N802
         told: npt.NDArray[Any] = theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
         return told
     matrix = _arrays.matrix(host(M), "M")
-    width, height = (0, 0) if dsize is None else (operator.index(v) for v in dsize)
+    size = (0, 0) if dsize is None else dsize
+    if np.shape(size) != (2,) or not all(hasattr(v, "__index__") for v in size):
+        raise TypeError(f"dsize is {dsize!r}: expected (width, height), two whole numbers")
+    width, height = map(operator.index, size)
     if min(width, height) <= 0:
         height, width = image.shape[:2]
     fill = float(used[0])

@@ -125,6 +125,13 @@ def naming(names: Mapping[str, str]) -> Iterator[None]:
         raise OptionError(re.sub(r"(?<=option )\w+", lambda m: names.get(m[0], m[0]), str(error))) from None
 
 
+def numbers(**given: Any) -> None:
+    """Refuses parameters that are no numbers."""
+    for name, value in given.items():
+        if not hasattr(value, "__float__"):
+            raise TypeError(f"option {name} is {value!r}: expected a number")
+
+
 def parameters(arguments: dict[str, Any]) -> dict[str, Any]:
     """OpenCV's parameters among the arguments of a constructor, in their order."""
     return {name: value for name, value in arguments.items() if name not in ("self", "__class__", "preset", "device")}
