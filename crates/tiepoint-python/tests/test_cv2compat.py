@@ -410,6 +410,23 @@ AGREE = {
     "no keypoints": lambda cv, g, p, d: cv.SIFT_create().compute(g, None),
     "nothing was added": lambda cv, g, p, d: cv.BFMatcher().knnMatch(d, k=2),
     "one descriptor": lambda cv, g, p, d: [m.trainIdx for m in cv.BFMatcher().match(d[7], d)],
+    "masks that are UMats": lambda cv, g, p, d: (
+        len(cv.SIFT_create().detectAndCompute(g, cv.UMat(np.zeros_like(g)))[0]),
+        len(cv.BFMatcher().match(d, d, cv.UMat(np.eye(len(d), dtype=np.uint8)))),
+        len(cv.BFMatcher().knnMatch(cv.UMat(d), cv.UMat(d), 2, cv.UMat(np.ones((len(d), len(d)), np.uint8)))),
+    ),
+    "empty masks": lambda cv, g, p, d: (
+        len(cv.SIFT_create(9).detect(g, e := np.zeros((0, 0), np.uint8))) > 0,
+        len(cv.BFMatcher().match(d, d, e)),
+    ),
+    "images by name": lambda cv, g, p, d: (
+        len(k := cv.SIFT_create(9).detect(images=[g, g])),
+        len(cv.SIFT_create(9).detect(images=[g], masks=[np.ones_like(g)])),
+        len(cv.SIFT_create().compute(images=[g, g], keypoints=k)[1]),
+    ),
+    "a radius with crossCheck, which does not count": lambda cv, g, p, d: [
+        [m.trainIdx for m in row] for row in cv.BFMatcher(cv.NORM_L2, True).radiusMatch(d, d[::2], 300.0)
+    ],
     "the name of a matcher": lambda cv, g, p, d: cv.BFMatcher().getDefaultName(),
     "OpenCV's own detector": lambda cv, g, p, d: isinstance(cv.ORB_create(), cv.Feature2D) and isinstance(cv.ORB_create(), cv.Algorithm),
     "our own": lambda cv, g, p, d: isinstance(cv.SIFT_create(), cv.Feature2D) and isinstance(cv.SIFT_create(), cv.Algorithm),
@@ -448,6 +465,23 @@ def test_errors_name_opencv_s_parameters():
             call()
 
 
+def test_arguments_of_another_type_are_told(opencv):
+    grey, rows = np.zeros((60, 80), np.uint8), np.eye(4, dtype=np.float32)
+    for call, told in [
+        (lambda: compat.SIFT_create().compute(grey, [(1, 2)]), r"keypoints hold \(1, 2\): expected objects of cv2.KeyPoint"),
+        (lambda: compat.SIFT_create().compute(grey, "abc"), "keypoints hold 'a': expected"),
+        (lambda: compat.FlannBasedMatcher([1], {}), r"indexParams is \[1\]: expected a dict"),
+        (lambda: compat.SIFT_create("10"), "option nfeatures is '10': expected a number"),
+        (lambda: compat.BFMatcher().knnMatch(rows, rows, k=2.0), "option k is 2.0: expected a whole number"),
+        (lambda: compat.warpPerspective(grey, np.eye(3), (80.0, 60.0)), "dsize is .*: expected .width, height., two whole numbers"),
+        (lambda: compat.warpPerspective(grey, np.eye(3), 800), "dsize is 800: expected"),
+        (lambda: compat.SIFT_create().detect([grey, grey], [grey]), "there are 1 masks for 2 images"),
+        (lambda: compat.SIFT_create().detect([[0, 1], [2, 3]]), r"the image is \[0, 1\]|the image is 0: expected an array"),
+    ]:
+        with pytest.raises((compat.error, TypeError), match=told):
+            call()
+
+
 def test_none_stands_for_a_default(opencv):
     random = np.random.default_rng(1)
     a = random.random((40, 2)) * 100
@@ -471,6 +505,16 @@ def test_umats_give_umats(scene, opencv):
         pair = cv.UMat(points), cv.UMat(points + 3)
         for found, mask in (cv.findHomography(*pair, cv.RANSAC, 3.0), cv.estimateAffine2D(*pair)):
             assert np.allclose(found[:2], [[1, 0, 3], [0, 1, 3]], atol=1e-3) and isinstance(mask, cv.UMat) and mask.get().all()
+    for cv in (compat, opencv):
+        mask, warped = cv.UMat(np.zeros((40, 1), np.uint8)), cv.UMat(np.zeros_like(scene.reference))
+        assert isinstance(cv.findHomography(points, cv.UMat(points + 3), cv.RANSAC, 3.0)[1], cv.UMat)
+        assert isinstance(cv.findHomography(points, points + 3, cv.RANSAC, 3.0, mask)[1], cv.UMat) and mask.get().all()
+        mask = cv.UMat(np.zeros((40, 1), np.uint8))
+        cv.findEssentialMat(points, points + 3, np.eye(3), cv.RANSAC, 0.999, 1.0, 1000, mask)
+        assert mask.get().any()
+        assert isinstance(cv.warpPerspective(scene.reference, cv.UMat(np.eye(3)), size), cv.UMat)
+        assert isinstance(cv.warpPerspective(scene.reference, np.eye(3), size, warped), cv.UMat)
+        assert np.array_equal(warped.get(), scene.reference)
     stereo = compat.StereoSGBM_create(0, 16, 3)
     assert np.array_equal(stereo.compute(held, held).get(), stereo.compute(scene.reference, scene.reference))
 

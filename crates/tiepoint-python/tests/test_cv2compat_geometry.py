@@ -468,6 +468,39 @@ def test_of_few_inliers_the_model_with_the_least_errors_is_found_as_often_as_by_
     assert wrong[1] <= wrong[0] + 2, wrong
 
 
+def few_of_a_homography(opencv, seed, n, right, noise):
+    """Pairs of which the first are right, and their homography, which random numbers make."""
+    rng = np.random.default_rng(seed)
+    true = np.eye(3) + np.vstack([rng.normal(0, (0.1, 0.1, 50), (2, 3)), [*rng.normal(0, 1e-4, 2), 0]])
+    a = rng.uniform(0, (640, 480), (n, 2))
+    b = opencv.perspectiveTransform(a[None], true)[0] + rng.normal(0, noise, a.shape)
+    b[right:] = rng.uniform(0, 480, (n - right, 2))
+    return np.float32(a), np.float32(b), true
+
+
+@pytest.mark.parametrize(("n", "right", "noise", "most"), [(8, 5, 0.0, 0), (12, 6, 0.05, 1), (20, 8, 0.05, 0)])
+def test_usac_finds_few_inliers(n, right, noise, most, opencv):
+    """Of 40 sets of pairs at most one is missed, in which a seventh pair agrees with a model of the six right ones."""
+    wrong = dict.fromkeys((compat.USAC_DEFAULT, compat.USAC_MAGSAC), 0)
+    for seed in range(40):
+        a, b, true = few_of_a_homography(opencv, seed, n, right, noise)
+        for method in wrong:
+            found, _ = compat.findHomography(a, b, method, 3.0)
+            wrong[method] += corners_off(opencv, found, true, [[0, 0], [640, 0], [640, 480], [0, 480]]) > 20
+    assert max(wrong.values()) <= most, wrong
+
+
+@pytest.mark.parametrize(("n", "right", "noise", "most"), [(8, 5, 0.0, 2), (7, 5, 0.1, 2), (5, 4, 0.0, 10)])
+def test_the_least_median_finds_few_right_points(n, right, noise, most, opencv):
+    wrong = 0
+    for seed in range(20):
+        a, b, true = few_of_a_homography(opencv, seed, n, right, noise)
+        found, mask = compat.findHomography(a, b, compat.LMEDS)
+        assert found is None or mask.any(), seed
+        wrong += found is None or corners_off(opencv, found, true, [[0, 0], [640, 0], [640, 480], [0, 480]]) > 20
+    assert wrong <= most
+
+
 def test_the_least_median_of_unrelated_points_has_no_inlier():
     for seed in range(5):
         rng = np.random.default_rng(seed)

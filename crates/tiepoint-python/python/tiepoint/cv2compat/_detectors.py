@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
 from .._features import Sift, Surf
-from ..errors import MismatchError, OptionError
+from ..errors import ImageError, MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, accessors, host, like, naming, needed, parameters
+from ._own import Algorithm, accessors, host, like, masking, naming, needed, numbers, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,8 @@ def grey(image: Any, what: str = "the image") -> Any:
     import numpy as np
 
     image = host(image)
+    if _several(image) or np.ndim(image) == 0 and isinstance(image, (int, float)):
+        raise ImageError(f"{what} is {image!r}: expected an array; a list stands for several images")
     if not isinstance(image, np.ndarray) or image.dtype.name not in ("uint8", "uint16", "float32"):
         image = _arrays.image(image, what)
     if image.ndim != 3 or image.shape[2] not in (3, 4):
@@ -88,19 +90,25 @@ class Feature2D(Algorithm):
     def _changed(self) -> None:
         self._detector()
 
-    def detect(self, image: Any, mask: Any = None) -> tuple[KeyPoint, ...]:
+    def detect(self, image: Any = None, mask: Any = None, *, images: Any = None, masks: Any = None) -> tuple[KeyPoint, ...]:
         """Keypoints of an image, or of each of several."""
+        image, mask = image if images is None else list(images), mask if masks is None else masks
         if _several(image):
             masks = [None] * len(image) if mask is None else mask
+            if len(masks) != len(image):
+                raise MismatchError(f"there are {len(masks)} masks for {len(image)} images: expected one each")
             return tuple(self.detect(*both) for both in zip(image, masks, strict=True))  # type: ignore[misc]
-        return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), mask)))
+        return tuple(self._points(self._detector().replace(descriptors="none").detect(grey(image), masking(mask))))
 
-    def compute(self, image: Any, keypoints: Any, descriptors: Any = None) -> _Found:
+    def compute(self, image: Any = None, keypoints: Any = None, descriptors: Any = None, *, images: Any = None) -> _Found:
         """Keypoints that could be described, and their descriptors; for several images a tuple of each."""
+        image = image if images is None else list(images)
         if _several(image):
             both = [self.compute(*one) for one in zip(image, keypoints, strict=True)]
             return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
         keypoints = [] if keypoints is None else list(keypoints)
+        if strange := [one for one in keypoints if not hasattr(one, "pt")]:
+            raise TypeError(f"keypoints hold {strange[0]!r}: expected objects of cv2.KeyPoint, which KeyPoint.convert makes of places")
         kept, found = self._described(grey(image), keypoints)
         if len(kept) < len(keypoints):
             warnings.warn(
@@ -116,7 +124,7 @@ class Feature2D(Algorithm):
         """Keypoints, and their descriptors (N, D); None where there are no keypoints."""
         if useProvidedKeypoints:
             raise OptionError("option useProvidedKeypoints is True: expected False; compute(image, keypoints) describes them")
-        found = self._detector().detect(grey(image), mask)
+        found = self._detector().detect(grey(image), masking(mask))
         return tuple(self._points(found)), like(image, self._descriptors(found)) if len(found) else None
 
     def descriptorSize(self) -> int:  # noqa: N802
@@ -158,6 +166,7 @@ class SIFT(Feature2D):
     ) -> None:
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
+        numbers(nfeatures=nfeatures, nOctaveLayers=nOctaveLayers, contrastThreshold=contrastThreshold, edgeThreshold=edgeThreshold, sigma=sigma)
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
         super().__init__(parameters(locals()))

@@ -10,7 +10,7 @@ from .. import _arrays, _core
 from .._matching import match
 from ..errors import ImageError, MismatchError, OptionError
 from ._objects import classes
-from ._own import Algorithm, host, needed, opencv
+from ._own import Algorithm, host, masking, needed, opencv
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ def _are_masks(given: Any) -> bool:
     """Whether an argument is a list of masks, which stands where OpenCV's other form has descriptors."""
     import numpy as np
 
-    return isinstance(given, (list, tuple)) and all(one is None or np.ndim(one) == 2 for one in given)
+    return isinstance(given, (list, tuple)) and all(one is None or np.ndim(host(one)) == 2 for one in given)
 
 
 class _Side:
@@ -199,6 +199,8 @@ class DescriptorMatcher(Algorithm):
             masks = k if isinstance(k, (list, tuple)) else masks
             trainDescriptors, k, mask, compactResult = None, trainDescriptors, None, mask is True or compactResult  # noqa: N806
         mask = masks if mask is None else mask
+        if not hasattr(k, "__index__"):
+            raise TypeError(f"option k is {k!r}: expected a whole number")
         if k < 1:
             raise OptionError(f"option k is {k}: expected at least 1")
         if self._cross and k != 1:
@@ -217,13 +219,11 @@ class DescriptorMatcher(Algorithm):
         masks: Any = None,
     ) -> tuple[tuple[DMatch, ...], ...]:
         """All neighbours of each within a distance, the nearest first; without `trainDescriptors` as `knnMatch`.
-        `compactResult` has no effect, as in OpenCV: there is a tuple, maybe empty, for each descriptor."""
+        `crossCheck` and `compactResult` have no effect, as in OpenCV: there is a tuple, maybe empty, for each descriptor."""
         if _is_number(trainDescriptors):
             masks = maxDistance if isinstance(maxDistance, (list, tuple)) else masks
             trainDescriptors, maxDistance, mask = None, trainDescriptors, None  # noqa: N806
         mask = masks if mask is None else mask
-        if self._cross:
-            raise OptionError("option crossCheck is True: expected False for radiusMatch")
         return tuple(self._search(queryDescriptors, trainDescriptors, None, mask, maxDistance))
 
     def _sides(self, query: Any, train: Any) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
@@ -241,7 +241,7 @@ class DescriptorMatcher(Algorithm):
         a, several = self._sides(query, train)
         if not several:
             return []
-        masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] * len(several)
+        masks = list(map(masking, mask if isinstance(mask, (list, tuple)) else [mask] * len(several)))
         if len(masks) != len(several):
             raise MismatchError(f"there are {len(masks)} masks for {len(several)} images: expected one each")
         for image, (b, one) in enumerate(zip(several, masks, strict=True)):
@@ -280,7 +280,7 @@ class DescriptorMatcher(Algorithm):
             squared = _squared(a.array, b.array, i, j)
         else:
             i, j, squared = _ranked(a, b, k, allowed, mean, radius if self._squared else radius * abs(radius))
-            if self._cross:
+            if self._cross and k is not None:
                 back = np.full(len(b.array), -1)
                 there, nearest, _ = _ranked(b, a, 1, None if allowed is None else allowed.T, mean)
                 back[there] = nearest
@@ -388,6 +388,8 @@ class FlannBasedMatcher(DescriptorMatcher):
     """
 
     def __new__(cls, indexParams: Any = None, searchParams: Any = None, *, device: Any = None) -> Self:  # noqa: N803
+        if not isinstance(indexParams or {}, dict):
+            raise TypeError(f"indexParams is {indexParams!r}: expected a dict, such as dict(algorithm=1, trees=5)")
         if not indexParams or indexParams.get("algorithm") != _LSH:
             return super().__new__(cls)
         made: Self = needed("FLANN's index of hashes").FlannBasedMatcher(indexParams, searchParams or {})

@@ -96,7 +96,7 @@ def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.u
         mask[...] = found.reshape(mask.shape)
         if mask.shape == found.shape and mask.dtype == found.dtype:
             return mask
-    told: npt.NDArray[np.uint8] = like(points, found)
+    told: npt.NDArray[np.uint8] = like(points, found, mask)
     return told
 
 
@@ -156,6 +156,8 @@ def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
 
 #: A model with fewer inliers may not be the best one.
 _FEW = 15
+#: Two models are taken for one if the inliers of one have errors of at most this many thresholds by the other.
+_SAME = 2
 #: The factor from the median of the absolute errors to their deviation, if these are normal.
 _DEVIATION = 1.4826
 #: Errors beyond this many deviations are those of outliers.
@@ -171,7 +173,8 @@ def _least_median(
     is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough
     are the pairs of a minimal sample, which agree with its model whatever the truth is, and half of the other pairs
     (Rousseeuw and Leroy 1987, chapters 3 and 5). For a map, with which two wrong pairs hardly agree, fewer are enough:
-    more than half of all pairs, and at least two more than a minimal sample."""
+    more than half of all pairs, and at least two more than a minimal sample; for a homography that is not found so, one
+    more or, if more than half of all pairs, none."""
     import numpy as np
 
     finite = b[np.isfinite(np.hstack([a, b])).all(1)]
@@ -182,6 +185,18 @@ def _least_median(
     if model not in ("fundamental", "essential"):
         enough = min(enough, max(n // 2 + 1, least + 2))
     extent = max(float(np.ptp(finite, axis=0).max()), 1e-9)
+    for fewer in range(enough, max(n // 2, least - 1) if model == "homography" else enough - 1, -1):
+        if found := _within_median(a, b, model, least, n, fewer, extent, iterations, confidence, cameras):
+            return found
+    return None
+
+
+def _within_median(
+    a: Any, b: Any, model: _ModelKind, least: int, n: int, enough: int, extent: float, iterations: int, confidence: float, cameras: Any
+) -> Estimate | None:
+    """The estimate of `_least_median` for one number of pairs that are enough."""
+    import numpy as np
+
     low, high, best = 1e-6 * extent, extent, None
     while high > _NEAR * low:
         threshold = math.sqrt(low * high)
@@ -199,9 +214,8 @@ def _least_median(
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
     found = found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
-    # More than half of the pairs are wrong: OpenCV gives a matrix then, too, and no inlier.
-    failed = model == "homography" and threshold > 0.25 * extent
-    return dataclasses.replace(found, inliers=np.zeros(len(a), bool)) if failed else found
+    # More than half of the pairs are wrong.
+    return None if model == "homography" and threshold > 0.25 * extent else found
 
 
 def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -263,7 +277,12 @@ def _estimated(
     if model != "essential" and (found is None or found.inliers.sum() < _FEW):
         found = _best_by_narrower(found, a, b, model, threshold, *options[1:])
     # Unrelated pairs have no model by any method if they have none at the threshold that is asked for.
-    return made if found is not None and made is not None else found
+    if found is None or made is None:
+        return found
+    # The wider threshold of the score may have found another model than that of the few inliers.
+    wide = _widest(a, b, model, threshold) if score == _MAGSAC else _MSAC_WIDTH * threshold
+    same = bool((_errors(made, a, b)[found.inliers] <= _SAME * wide).all())
+    return made if same or _cost(made, a, b, wide) <= _cost(found, a, b, wide) else found
 
 
 #: OpenCV's scores of models, by its methods: to the squared threshold, to its squared multiple, and over all deviations of
@@ -288,9 +307,7 @@ def _marginal(
     Barath et al. 2020), another model is estimated anew with the threshold that the median of the errors suggests."""
     import numpy as np
 
-    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
-    extent = float(np.ptp(finite, axis=0).max()) if len(finite) else 0.0
-    top = max(threshold, min(_WIDEST[model], _OF_EXTENT * extent))
+    top = _widest(a, b, model, threshold)
     found = _robust(a, b, model, top, top, iterations, confidence, cameras)
     if found is None or model == "homography":
         return found and _weighted(found, a, b, top)
@@ -299,6 +316,15 @@ def _marginal(
     if near >= top:
         return found
     return _robust(a, b, model, top, max(near, threshold), iterations, confidence, cameras) or found
+
+
+def _widest(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> float:
+    """The greatest error of an inlier for MAGSAC."""
+    import numpy as np
+
+    finite = b[np.isfinite(np.hstack([a, b])).all(1)]
+    extent = float(np.ptp(finite, axis=0).max()) if len(finite) else 0.0
+    return max(threshold, min(_WIDEST[model], _OF_EXTENT * extent))
 
 
 def _weighted(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any], top: float) -> Estimate:
@@ -397,8 +423,8 @@ def findHomography(  # noqa: N802
     else:
         found = _estimated(a, b, "homography", 4, 3.0, method, options)
     if found is None:
-        return None, _told(srcPoints, mask, np.zeros(len(a), bool))
-    return np.array(found.matrix), _told(srcPoints, mask, found.inliers)
+        return None, _told((srcPoints, dstPoints), mask, np.zeros(len(a), bool))
+    return np.array(found.matrix), _told((srcPoints, dstPoints), mask, found.inliers)
 
 
 @raising
@@ -448,7 +474,7 @@ def findFundamentalMat(  # noqa: N802
     matrix = np.array(made.matrix)
     if abs(matrix[2, 2]) > np.finfo(np.float32).eps:
         matrix /= matrix[2, 2]
-    return matrix, _told(points1, mask, made.inliers)
+    return matrix, _told((points1, points2), mask, made.inliers)
 
 
 @raising
@@ -469,8 +495,9 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         ["focal", "pp", "method", "prob", "threshold", "maxIters", "mask"],
         ["cameraMatrix1", "cameraMatrix2", "dist_coeff1", "dist_coeff2", "params", "mask"],
     )
+    last = arguments[-1:]
     arguments = tuple(map(host, arguments))
-    named = {name: host(value) for name, value in named.items()}
+    named = {name: value if name == "mask" else host(value) for name, value in named.items()}
     if "params" in named or len(arguments) > 4 and hasattr(arguments[4], "maxIterations"):
         form = forms[3]
     elif "cameraMatrix1" in named or len(arguments) > 2 and np.ndim(arguments[2]) == 2:
@@ -481,6 +508,9 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
         form = forms[2]
     given = {**dict(zip(form, arguments, strict=False)), **named}
     given = {name: value for name, value in given.items() if value is not None}
+    if "mask" not in named and "mask" in given:
+        # As it was given: a UMat is written to.
+        given["mask"] = last[0]
     if strange := sorted(set(given) - set(form)):
         raise OptionError(f"there is no argument {strange[0]}: expected {', '.join(form)}")
     a, b = _pairs(points1, points2, 0, ("points1", "points2"))
@@ -501,7 +531,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     if found is None:
         return None, None
     matrix = np.array(found.matrix)
-    return matrix / math.sqrt(float((matrix * matrix).sum())), _told(points1, given.get("mask"), found.inliers)
+    return matrix / math.sqrt(float((matrix * matrix).sum())), _told((points1, points2), given.get("mask"), found.inliers)
 
 
 def _all_agree(a: Any, b: Any, threshold: float, cameras: tuple[Any, Any]) -> Estimate | None:
@@ -557,7 +587,7 @@ def _affine(
 ) -> tuple[_Matrix, npt.NDArray[np.uint8]]:
     import numpy as np
 
-    points, (a, b) = a, _pairs(a, b, 0, ("from_", "to"))
+    points, (a, b) = (a, b), _pairs(a, b, 0, ("from_", "to"))
     options = _settings(method, _METHODS, threshold, iterations, confidence)
     found = _estimated(a, b, model, least, 3.0, method, options) if len(a) >= least else None
     if found is None:
@@ -643,7 +673,10 @@ def warpPerspective(  # noqa: N802
         told: npt.NDArray[Any] = theirs.warpPerspective(src, M, dsize, dst, flags, borderMode, borderValue)
         return told
     matrix = _arrays.matrix(host(M), "M")
-    width, height = (0, 0) if dsize is None else (operator.index(v) for v in dsize)
+    size = (0, 0) if dsize is None else dsize
+    if np.shape(size) != (2,) or not all(hasattr(v, "__index__") for v in size):
+        raise TypeError(f"dsize is {dsize!r}: expected (width, height), two whole numbers")
+    width, height = map(operator.index, size)
     if min(width, height) <= 0:
         height, width = image.shape[:2]
     fill = float(used[0])
@@ -660,5 +693,5 @@ def warpPerspective(  # noqa: N802
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:
         dst[...] = made
         return dst
-    told = like(src, made)
+    told = like((src, M), made, dst)
     return told

@@ -60,12 +60,26 @@ def needed(for_what: str) -> Any:
 
 def host(given: Any) -> Any:
     """An argument, of OpenCV's `UMat` its array."""
-    return given.get() if type(given).__name__ == "UMat" else given
+    return given.get() if is_umat(given) else given
 
 
-def like(given: Any, found: Any) -> Any:
-    """What was found, as OpenCV's `UMat` where the input was one."""
-    return opencv().UMat(found) if type(given).__name__ == "UMat" and found is not None else found
+def masking(mask: Any) -> Any:
+    """A mask, or None for an empty one, as in OpenCV; of a `UMat` its array."""
+    mask = host(mask)
+    return None if getattr(mask, "size", 1) == 0 else mask
+
+
+def is_umat(given: Any) -> bool:
+    """Whether an argument is OpenCV's `UMat`."""
+    return type(given).__name__ == "UMat"
+
+
+def like(given: Any, found: Any, into: Any = None) -> Any:
+    """What was found, as OpenCV's `UMat` where the input, or one of several in a tuple, was one; if `into` is one, written there."""
+    if is_umat(into):
+        return opencv().copyTo(opencv().UMat(found), None, into)
+    several = given if isinstance(given, tuple) else (given,)
+    return opencv().UMat(found) if found is not None and any(map(is_umat, several)) else found
 
 
 _BOTH: dict[tuple[Any, Any], Any] = {}
@@ -109,6 +123,13 @@ def naming(names: Mapping[str, str]) -> Iterator[None]:
         yield
     except OptionError as error:
         raise OptionError(re.sub(r"(?<=option )\w+", lambda m: names.get(m[0], m[0]), str(error))) from None
+
+
+def numbers(**given: Any) -> None:
+    """Refuses parameters that are no numbers."""
+    for name, value in given.items():
+        if not hasattr(value, "__float__"):
+            raise TypeError(f"option {name} is {value!r}: expected a number")
 
 
 def parameters(arguments: dict[str, Any]) -> dict[str, Any]:
