@@ -108,7 +108,7 @@ class Feature2D(Algorithm):
             return tuple(points for points, _ in both), tuple(found for _, found in both)  # type: ignore[misc,return-value]
         keypoints = [] if keypoints is None else list(keypoints)
         if strange := [one for one in keypoints if not hasattr(one, "pt")]:
-            raise TypeError(f"keypoints hold {strange[0]!r}: expected objects of cv2.KeyPoint, which KeyPoint.convert makes of places")
+            raise TypeError(f"keypoints hold {strange[0]!r}: expected objects of cv2.KeyPoint, such as KeyPoint.convert makes")
         kept, found = self._described(grey(image), keypoints)
         if len(kept) < len(keypoints):
             warnings.warn(
@@ -166,7 +166,8 @@ class SIFT(Feature2D):
     ) -> None:
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
-        numbers(nfeatures=nfeatures, nOctaveLayers=nOctaveLayers, contrastThreshold=contrastThreshold, edgeThreshold=edgeThreshold, sigma=sigma)
+        numbers(nfeatures=nfeatures, nOctaveLayers=nOctaveLayers, sigma=sigma)
+        numbers(contrastThreshold=contrastThreshold, edgeThreshold=edgeThreshold)
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
         super().__init__(parameters(locals()))

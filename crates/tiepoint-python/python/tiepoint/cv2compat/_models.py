@@ -192,7 +192,16 @@ def _least_median(
 
 
 def _within_median(
-    a: Any, b: Any, model: _ModelKind, least: int, n: int, enough: int, extent: float, iterations: int, confidence: float, cameras: Any
+    a: Any,
+    b: Any,
+    model: _ModelKind,
+    least: int,
+    n: int,
+    enough: int,
+    extent: float,
+    iterations: int,
+    confidence: float,
+    cameras: Any,
 ) -> Estimate | None:
     """The estimate of `_least_median` for one number of pairs that are enough."""
     import numpy as np

@@ -75,7 +75,7 @@ def is_umat(given: Any) -> bool:
 
 
 def like(given: Any, found: Any, into: Any = None) -> Any:
-    """What was found, as OpenCV's `UMat` where the input, or one of several in a tuple, was one; if `into` is one, written there."""
+    """What was found, as OpenCV's `UMat` where the input, or one in a tuple, was one; if `into` is one, written there."""
     if is_umat(into):
         return opencv().copyTo(opencv().UMat(found), None, into)
     several = given if isinstance(given, tuple) else (given,)
