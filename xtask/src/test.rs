@@ -14,8 +14,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
-/// the recipe for a cluster and of pages. `arguments` go to `cargo test`, of programs built for development; with `--arm` or `--windows` first, tests are
-/// built for 64-bit ARM or Windows and run in an emulator.
+/// the recipe for a cluster and of pages, in the profile [`CHECKED`]. `arguments` go to `cargo test`, whose programs are
+/// then built for development; with `--arm` or `--windows` first, tests are built for 64-bit ARM or Windows and run in
+/// an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && let Some(machine) = emulated::MACHINES.iter().find(|machine| machine.flag == first)
@@ -121,7 +122,8 @@ fn everywhere(prepared: &Prepared) -> Option<&Variables> {
     Some(&prepared.variables)
 }
 
-/// Those of Rust's tests that the arguments name, as a profile builds them. A program that fails does not hide the results of the others.
+/// Those of Rust's tests that the arguments name, built in the profile of `folder`. A program that fails does not hide
+/// the results of the others.
 fn tests(folder: &str, which: &[&str], data: &Path, variables: Variables) -> Result<()> {
     cargo(folder, &[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables)
 }
