@@ -29,6 +29,16 @@ from ._models import (
     INTER_LANCZOS4,
     INTER_LINEAR,
     INTER_NEAREST,
+    WARP_FILL_OUTLIERS,
+    WARP_INVERSE_MAP,
+    estimateAffine2D,
+    estimateAffinePartial2D,
+    findEssentialMat,
+    findFundamentalMat,
+    findHomography,
+    warpPerspective,
+)
+from ._robust import (
     LMEDS,
     RANSAC,
     RHO,
@@ -39,14 +49,6 @@ from ._models import (
     USAC_MAGSAC,
     USAC_PARALLEL,
     USAC_PROSAC,
-    WARP_FILL_OUTLIERS,
-    WARP_INVERSE_MAP,
-    estimateAffine2D,
-    estimateAffinePartial2D,
-    findEssentialMat,
-    findFundamentalMat,
-    findHomography,
-    warpPerspective,
 )
 from ._stereo import (
     STEREO_SGBM_MODE_HH,
