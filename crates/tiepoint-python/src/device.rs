@@ -36,6 +36,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The process that opened a GPU first; 0 if none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
 
+/// Whether this process was forked from one that had opened a GPU.
+fn is_forked() -> bool {
+    let opener = GPU_PROCESS.load(Ordering::Relaxed);
+    opener != 0 && opener != std::process::id()
+}
+
 /// Whether `auto` is known to mean the CPU, which a forked process may use.
 static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 
@@ -214,9 +220,8 @@ impl Device {
             Some(_) => std::mem::forget(opened.take()),
             None => {}
         }
-        let parent = GPU_PROCESS.load(Ordering::Relaxed);
         let (auto, cpu) = (tiepoint::device::Device::Auto, tiepoint::device::Device::Cpu);
-        let is_forked = parent != 0 && parent != process;
+        let is_forked = is_forked();
         let device = match self.device == auto && is_forked && AUTO_IS_CPU.load(Ordering::Relaxed) {
             true => cpu,
             false => self.device,
@@ -649,8 +654,15 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             Err(missing) => (vec![], vec![missing]),
         };
         for info in infos {
+            let device = format!("{}:{}", info.api, info.index);
+            if is_forked() {
+                list.append(
+                    dict!(py, { "missing": api.to_string(), "reason": forked(&device).to_string() }),
+                )?;
+                continue;
+            }
             list.append(dict!(py, {
-                "device": format!("{}:{}", info.api, info.index),
+                "device": device,
                 "name": info.name,
                 "driver": info.driver,
                 "memory": info.memory,

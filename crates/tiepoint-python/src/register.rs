@@ -12,7 +12,7 @@ use tiepoint::by_pixel;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, RegisterOptions, Views, warp_onto};
+use tiepoint::register::{Modality, RegisterOptions, Views, fineness, warp_onto};
 
 /// A registration with its options, which are checked before a device is opened.
 #[pyclass(frozen, module = "tiepoint._core")]
@@ -66,12 +66,11 @@ impl Register {
         let names = ["The moving image", "The fixed image"];
         let tied = Tied::of(py, finder, names, [&moving, &fixed], &[mask_moving, mask_fixed], &self.options)?;
         let model = tied.tie.b_from_a.ok_or_else(|| wrong_image("the tie points have no model"))?;
-        let size = fixed.size();
+        let (size, finer) = (fixed.size(), fineness(&model, moving.size()));
         let warped = moving.run(py, device, size.area(), |moving, p| {
             warp_onto(moving, size, &model, &self.options.warp, p)
         })?;
-        let result =
-            dict!(py, { "warped": made(py, warped.image)?, "covered": made(py, warped.covered.into())? });
+        let result = dict!(py, { "warped": made(py, warped.image)?, "covered": made(py, warped.covered.into())?, "finer": finer });
         tied.into_dict(&result, finder)?;
         Ok(result)
     }

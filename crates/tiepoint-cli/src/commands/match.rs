@@ -42,17 +42,24 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
             let place = |path| if placed { place_of(path, context) } else { Ok(None) };
             let places = [place(&arguments.a)?, place(&arguments.b)?];
-            if places[1].as_ref().is_some_and(|of| of.has_system() && of.epsg().is_none()) {
-                context.note(&format!(
-                    "{}: its coordinate system has no EPSG number, so {} names none{}",
-                    arguments.b.display(),
-                    path.display(),
-                    match format {
-                        Some(MatchFormat::Qgis) =>
-                            ", and its mapX and mapY are pixels of that picture, not places on the map",
-                        _ => "",
+            let lacks = match &places[1] {
+                Some(of) if of.transform().is_none() => {
+                    "it lies on the map by control points alone (gdalwarp lays it there)"
+                }
+                Some(of) if of.has_system() && of.epsg().is_none() => {
+                    "its coordinate system has no EPSG number"
+                }
+                _ => "",
+            };
+            if !lacks.is_empty() {
+                let (b, path) = (arguments.b.display(), path.display());
+                let in_pixels = match format {
+                    Some(MatchFormat::Qgis) => {
+                        ", and its mapX and mapY are pixels of that picture, not places on the map"
                     }
-                ));
+                    _ => "",
+                };
+                context.note(&format!("{b}: {lacks}, so {path} names none{in_pixels}"));
             }
             let images = MatchedImages {
                 names: names.each_ref().map(String::as_str),

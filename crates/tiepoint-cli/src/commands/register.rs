@@ -12,7 +12,7 @@ use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Homography, Model};
 use tiepoint::image::{self, FileImage, Image, Known, OutputFormat, Size};
-use tiepoint::register::{Warped, warp_onto};
+use tiepoint::register::{Warped, fineness, warp_onto};
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
@@ -24,7 +24,8 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     context.progress.say("warping");
     let laid = clock.time(Part::Compute, || Laid::new(&pair, arguments, context))?;
     context.print_notes();
-    if let Some(finer) = fineness(&pair).filter(|finer| *finer >= FINER) {
+    let moving = pair.pictures[0].seen().size();
+    if let Some(finer) = pair.tie.b_from_a.and_then(|model| fineness(&model, moving)) {
         context.note(&format!(
             "{} is {finer:.1} times as fine as {}: the result shows some of its pixels and no means, so that fine detail becomes \
              noise; shrink it before, for instance by gdalwarp -r average",
@@ -52,17 +53,6 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     report::finish(&arguments.pair.report, &described, clock, context, || {
         page(arguments, &pair, (&laid, shown.as_ref()), &described, &before)
     })
-}
-
-/// If a pixel of REFERENCE is at least this many pixels of MOVING wide, the result is noisier than it need be.
-const FINER: f64 = 2.0;
-
-/// The pixels of MOVING along an axis in a pixel of REFERENCE, in the middle of MOVING.
-fn fineness(pair: &MatchedPair) -> Option<f64> {
-    let map = pair.tie.b_from_a?.homography()?;
-    let Size { width, height } = pair.pictures[0].seen().size();
-    let [a, b, c, d] = map.derivative([0.5 * width as f64, 0.5 * height as f64]);
-    Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite())
 }
 
 fn describe(

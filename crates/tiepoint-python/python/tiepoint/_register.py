@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
@@ -237,6 +238,12 @@ def register(
     tie = tied(of_moving, of_fixed, found["tie_points"])
     assert tie.model is not None
     warped, covered = found["warped"], found["covered"]
+    if finer := found["finer"]:
+        warnings.warn(
+            f"the moving image is {finer:.1f} times as fine as the fixed one: the result shows some of its pixels and no means, "
+            "so that fine detail becomes noise; shrink it before, such as by filter.resample",
+            stacklevel=2,
+        )
     if holes is not None:
         placed = {"interpolation": interpolation, "device": device}
         warped, covered = _holed(found, image(masked(moving).data, "the moving image"), holes, tie.model, fill, placed)

@@ -48,9 +48,12 @@ class ModelError(Error, ArithmeticError):
 #: Flags and commands that have another name here.
 _NAMES = {"inlier_distance": "threshold", "mask": "mask_fixed", "mask_b": "mask_moving", "match": "tie_points", "detect": "read"}
 
+#: Arguments of one function or class, which messages of others also name.
+_OWNERS = {"views": "register(…, {})", "contrast": "Sift({})"}
+
 
 def _spelled(text: str) -> str:
-    """A message of the library, in which flags of the command are arguments: `--views 43` becomes `views=43`."""
+    """A message of the library, in which flags of the command are arguments: `--ratio 0.9` becomes `ratio=0.9`."""
     import re
 
     def value(given: str) -> str:
@@ -67,7 +70,8 @@ def _spelled(text: str) -> str:
             name = name.replace("-", "_")
             name, given = (name.removeprefix("no_"), "False") if name.startswith("no_") else (name, given and value(given))
             name = _NAMES.get(name, name)
-            arguments.append(f"{name}={given}" if given else name)
+            argument = f"{name}={given}" if given else name
+            arguments.append(argument if command else _OWNERS.get(name, "{}").format(argument))
         told = ", ".join(arguments)
         return f"`{_NAMES.get(command, command)}(…, {told})`" if command else f"`{told}`"
 

@@ -263,6 +263,20 @@ impl Cpu {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
+    /// The results of two pieces of work, which run at the same time where there are threads. Returns the error of the first
+    /// where both fail.
+    pub(crate) fn join<A: Send, B: Send>(
+        &self,
+        a: impl FnOnce() -> Result<A> + Send,
+        b: impl FnOnce() -> Result<B> + Send,
+    ) -> Result<(A, B)> {
+        let (a, b) = match &self.pool {
+            Some(pool) => pool.install(|| rayon::join(a, b)),
+            None => (a(), b()),
+        };
+        Ok((a?, b?))
+    }
+
     /// [`map`](Self::map) for results that can be copied. Each thread writes its own part of the new memory, which
     /// spreads the page faults over the threads. All of rayon's code for it is compiled for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {

@@ -289,17 +289,15 @@ impl FileImage {
             return Ok(resampled(image, covered));
         };
         let mut valid = Image::try_filled(size, 1, 0)?;
-        let mut placed = |view: ImageView<'_, f32>| -> Result<Image<f32>> {
-            let mut band = AnyImage::from(view.to_image());
-            no_data::to_nan(&mut band, shown.view());
-            let (AnyImage::F32(image), covered) = place(&band, f32::NAN)? else {
+        let mut placed = |band: Image<f32>| -> Result<Image<f32>> {
+            let (AnyImage::F32(image), covered) = place(&band.into(), f32::NAN)? else {
                 unreachable!("floats stay floats")
             };
             let pixels = valid.data_mut().iter_mut().zip(image.data()).zip(covered.data());
             pixels.filter(|((_, v), c)| !v.is_nan() && **c != 0).for_each(|((valid, _), _)| *valid = 255);
             Ok(image)
         };
-        let image = by_pixel!(image.view(), view => by_channel(view, size, &mut placed)?.into());
+        let image = by_pixel!(image.view(), view => by_channel(view, shown, size, &mut placed)?.into());
         Ok(resampled(image, valid))
     }
 
@@ -372,17 +370,21 @@ fn copy_alpha<T: Pixel, F: Pixel>(to: &mut Image<T>, from: ImageView<'_, F>, alp
     }
 }
 
-/// Applies `place` to every channel of an image, as floats.
+/// Applies `place` to every channel of an image, as floats that are NaN where `shown` is 0.
 fn by_channel<T: Pixel>(
     view: ImageView<'_, T>,
+    shown: &Image<u8>,
     size: Size,
-    place: &mut impl FnMut(ImageView<'_, f32>) -> Result<Image<f32>>,
+    place: &mut impl FnMut(Image<f32>) -> Result<Image<f32>>,
 ) -> Result<Image<T>> {
     let n = view.channels();
     let mut out = Image::try_filled(size, n, T::default())?;
     for channel in 0..n {
-        let band = Image::from_fn(view.size(), |x, y| view.row(y)[n * x + channel].to_f32());
-        let placed = place(band.view())?;
+        let value = |x: usize, y: usize| match shown.row(y)[x] {
+            0 => f32::NAN,
+            _ => view.row(y)[n * x + channel].to_f32(),
+        };
+        let placed = place(Image::from_fn(view.size(), value))?;
         let to = out.data_mut().iter_mut().skip(channel).step_by(n);
         to.zip(placed.data()).for_each(|(to, v)| *to = T::from_f32(*v));
     }

@@ -99,6 +99,11 @@ impl OutputFormat {
         }
         Ok(())
     }
+
+    /// Whether the last of two or four channels is alpha in this format.
+    fn ends_with_alpha(self) -> bool {
+        matches!(self, Self::Png | Self::Pam | Self::Exr)
+    }
 }
 
 /// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
@@ -162,6 +167,13 @@ pub fn write_known<'a>(
     let (path, view) = (path.as_ref(), image.into());
     let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
     let format = OutputFormat::of(path)?;
+    if format.ends_with_alpha() && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
+        let n = view.channels();
+        let reason = format!(
+            "is to hold {n} channels, none of which is alpha, as which the last would be read: .tif and .npy hold any channels"
+        );
+        return Err(Error::format(path, reason));
+    }
     // No integer is NaN.
     let finite = match view {
         AnyView::F32(_) if !format.holds_floats() => {

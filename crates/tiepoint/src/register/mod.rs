@@ -196,6 +196,16 @@ pub fn tie_images(
     Ok((features, tied))
 }
 
+/// From this [`fineness`] on, a warped picture is noisier than it need be.
+const FINER: f64 = 2.0;
+
+/// The pixels of a picture of `size` along an axis in a pixel of the picture onto which `model` maps it, in its middle, if they
+/// are two or more: a warp, which interpolates, then shows some of its pixels and no means, so that fine detail becomes noise.
+pub fn fineness(model: &Model, size: Size) -> Option<f64> {
+    let [a, b, c, d] = model.homography()?.derivative([0.5 * size.width as f64, 0.5 * size.height as f64]);
+    Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite() && *finer >= FINER)
+}
+
 /// `moving` resampled on the pixels of a reference of this size. An image in a device's memory is warped there, and the
 /// host does not wait for the result; an image in the host's memory is warped by `processor`.
 ///

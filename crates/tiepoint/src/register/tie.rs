@@ -348,7 +348,8 @@ pub(super) fn tie_points_by(
     };
     let found = pair.estimate(Precision::Settled, kind, &matches).map_err(|error| {
         let [matches, a, b] = [matches.len(), keypoints[0].len(), keypoints[1].len()].map(counted);
-        no_model(error, kind, format!("{matches} matches of {a} and {b} features"))
+        let compared = format!("{matches} matches of {a} and {b} features");
+        no_model(error, kind, options.robust.threshold_px, compared)
     })?;
     let first = matches.clone();
     let tied = Tied { matches, found };
@@ -359,25 +360,27 @@ pub(super) fn tie_points_by(
     Ok(tied.with_first(first))
 }
 
-/// The error of an estimation, with what was compared and what to try; other errors as they are.
-pub(super) fn no_model(error: Error, kind: ModelKind, compared: String) -> Error {
+/// The error of an estimation with this threshold, with what was compared and what to try; other errors as they are.
+pub(super) fn no_model(error: Error, kind: ModelKind, threshold_px: f64, compared: String) -> Error {
     if !matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) {
         return error;
     }
-    let simpler = match kind {
+    let other = match kind {
         ModelKind::Homography => "`--model affine` or `similarity` for little in common, ",
         ModelKind::Affine => "`--model similarity` for little in common, ",
+        ModelKind::Rigid => "`--model similarity` for different scales, ",
+        ModelKind::Translation => "`--model similarity` for different scales or turns, ",
         _ => "",
     };
     let advice = match kind {
-        ModelKind::Fundamental | ModelKind::Essential => {
+        ModelKind::Fundamental | ModelKind::Essential => format!(
             "A flat scene, or pictures from one place, have no epipolar geometry: `register` lays one on the other. Try \
-             `--contrast 0.02` for dull pictures, `--inlier-distance 3` for lenses that bend lines, or `rectify --calibration`, \
-             which needs no model"
-                .to_owned()
-        }
+             `--contrast 0.02` for dull pictures, `--inlier-distance {}` for lenses that bend lines, or `rectify --calibration`, \
+             which needs no model",
+            3.0 * threshold_px
+        ),
         _ => format!(
-            "Try {simpler}`--views 43` for viewpoints far apart, `--contrast 0.02` for dull pictures; a scene with depth has no \
+            "Try {other}`--views 43` for viewpoints far apart, `--contrast 0.02` for dull pictures; a scene with depth has no \
              map from one picture to the other (`match --model fundamental`, `rectify`)"
         ),
     };

@@ -144,7 +144,8 @@ fn tied(
                 })
             });
             let kind = options.model.unwrap_or(ModelKind::Homography);
-            let refused = |error| no_model(error, kind, "matched by structure".into());
+            let threshold = options.robust.threshold_px;
+            let refused = |error| no_model(error, kind, threshold, "matched by structure".into());
             tied.map_err(|error| cross::advised(refused(error), kind, sizes, options.scale_range))
         }
         Modality::Auto | Modality::Same => {
@@ -188,12 +189,7 @@ fn tied(
                 None if !simulate => Err(error),
                 structure => match by_views(Views::AUTO) {
                     Err(other) if lacks_support(&other) => {
-                        structure.map(TiedPictures::from).ok_or_else(|| {
-                            with_views(
-                                error,
-                                &format!("; {} simulated views of each did not help", Views::AUTO),
-                            )
-                        })
+                        structure.map(TiedPictures::from).ok_or_else(|| all_tried(error, modality))
                     }
                     tied => tied,
                 },
@@ -274,6 +270,19 @@ fn tie_simulated(
 fn with_views(mut error: Error, words: &str) -> Error {
     if let Error::NoModel { compared, .. } = &mut error {
         compared.push_str(words);
+    }
+    error
+}
+
+/// The error where all that is tried did not help.
+fn all_tried(error: Error, modality: Modality) -> Error {
+    let structure = if modality == Modality::Auto { " and their structure" } else { "" };
+    let mut error =
+        with_views(error, &format!("; {} simulated views of each{structure} did not help", Views::AUTO));
+    if let Error::NoModel { advice, .. } = &mut error
+        && modality == Modality::Auto
+    {
+        advice.push_str("; masks (`--mask`, `--mask-b`) for the margins of scans, frames and captions");
     }
     error
 }

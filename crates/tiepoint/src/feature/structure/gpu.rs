@@ -11,7 +11,6 @@ use super::{Found, MOST, Own, corners, means, polar};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
-use crate::feature::gpu::gather::source as gathering;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::feature::{Features, Keypoint, WORDS, to_words};
 use crate::filter::gauss::GaussOptions;
@@ -215,7 +214,7 @@ impl GpuStructure {
         let sigmas = [&SIGMAS[..], &[means::SIGMA], &corners::SIGMAS, &polar::SIGMAS].concat();
         let warp = warping::<f32, Homography>(Interpolation::Bilinear, 1);
         let halvings = [1, LANES].map(|channels| halving::<f32>(channels, Scaling::HalveMean));
-        let mut sources = vec![source(), shrink_source(), warp, gathering::<u8>()];
+        let mut sources = vec![source(), shrink_source(), warp];
         sources.extend(halvings);
         sources.extend(sigmas.iter().map(|&sigma| Blur::gauss_source(gpu, &GaussOptions::sigma(sigma), 1)));
         compile(gpu, cpu, sources)?;

@@ -62,8 +62,6 @@ pub(crate) struct Level {
     pub(crate) own: Own,
     /// The descriptors in the memory of the GPU that made them; its keypoints are in pixels of the level.
     on_device: Option<GpuFeatures>,
-    /// The numbers of the corners among those on the device, unless they are all of these.
-    which: Option<Vec<u32>>,
 }
 
 impl Level {
@@ -84,31 +82,26 @@ impl Level {
         let Some(GpuFeatures { descriptors, dimension, .. }) = &self.on_device else {
             return Ok(Cow::Borrowed(&self.features));
         };
-        let descriptors = by_value!(map descriptors, values => {
-            let all = values.to_vec()?;
-            match &self.which {
-                Some(which) => which.iter().flat_map(|i| &all[*i as usize * dimension..][..*dimension]).copied().collect(),
-                None => all,
-            }
-        });
+        let descriptors = by_value!(map descriptors, values => values.to_vec()?);
         Ok(Cow::Owned(Features { descriptors, dimension: *dimension, ..self.features.clone() }))
     }
 
-    /// The same with only the corners of these numbers, which must be in range.
+    /// The same in the host's memory, without the picture.
     ///
     /// # Errors
-    /// As [`Features::subset`].
+    /// As [`on_host`](Self::on_host).
+    pub(crate) fn to_host(&self) -> Result<Self> {
+        let features = self.on_host()?.into_owned();
+        Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
+    }
+
+    /// As [`to_host`](Self::to_host), with only the corners of these numbers, which must be in range.
+    ///
+    /// # Errors
+    /// As [`on_host`](Self::on_host) and [`Features::subset`].
     pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
-        let features = self.features.subset(corners)?;
-        let number = |i: &usize| self.which.as_ref().map_or(*i as u32, |which| which[*i]);
-        let which = self.on_device.is_some().then(|| corners.iter().map(number).collect());
-        Ok(Self {
-            scale: self.scale,
-            features,
-            own: Own::default(),
-            on_device: self.on_device.clone(),
-            which,
-        })
+        let features = self.on_host()?.subset(corners)?;
+        Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
     }
 
     /// The same in the memory of a GPU, where keypoints may be in pixels of the level, not of the picture.
@@ -116,10 +109,9 @@ impl Level {
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
-        match (&self.on_device, &self.which) {
-            (Some(features), Some(which)) => features.gather(which),
-            (Some(features), None) => Ok(features.clone()),
-            (None, _) => GpuFeatures::upload(gpu, &self.features),
+        match &self.on_device {
+            Some(features) => Ok(features.clone()),
+            None => GpuFeatures::upload(gpu, &self.features),
         }
     }
 }
@@ -212,7 +204,7 @@ impl<'p> StructureFinder<'p> {
                 k.scale *= ratio[0];
             }
             features.image = full;
-            levels[of].push(Level { scale, features, own, on_device, which: None });
+            levels[of].push(Level { scale, features, own, on_device });
         }
         Ok(levels)
     }

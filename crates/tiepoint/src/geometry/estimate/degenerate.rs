@@ -336,11 +336,20 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
 fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let squared = all.as_kind(ModelKind::Homography).residuals(homography);
     let limit = all.threshold * all.threshold;
-    let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
-    let wrong = all.points.len() - (inliers.len() - off);
-    // Two matches off the plane fix the epipole, more confirm it.
-    let every: Vec<usize> = (0..all.points.len()).collect();
-    off < 3 || false_alarms(wrong.max(off), off, 2, chance(all, f, &every)) > PARALLAX_ALARMS
+    let every: Vec<usize> = (0..squared.len()).collect();
+    let anywhere = chance(all, f, &every);
+    // A wrong match lies anywhere, or at a distance from its place on the plane that noise or repeated structure gives it.
+    // Epipolar lines pass through that place, so that in a random direction it is within a threshold of the line with the
+    // probability 2/π asin(threshold / distance): nearly 1 for what is just off the plane.
+    let near = |i: &usize| std::f64::consts::FRAC_2_PI * libm::asin((limit / squared[*i]).sqrt());
+    // Far matches tell more, and near ones may be many more.
+    [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
+        let is_off = |i: &&usize| squared[**i] > beyond * limit;
+        let (off, wrong) = (inliers.iter().filter(is_off).count(), every.iter().filter(is_off).count());
+        let p = every.iter().filter(is_off).map(|i| near(i).max(anywhere)).sum::<f64>() / wrong as f64;
+        // Two matches off the plane fix the epipole, more confirm it.
+        off < 3 || false_alarms(wrong, off, 2, p) > PARALLAX_ALARMS
+    })
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
@@ -361,29 +370,45 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
 }
 
 /// A better fundamental matrix from a plane and parallax, for one whose sample of the points `drawn` lies mostly on a
-/// plane, if there is one. Other models stay as they are.
+/// plane, or a better essential matrix from a rotation and parallax, for one most of whose inliers only turned, if there is
+/// one. Other models stay as they are.
 pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[usize]) -> Fit {
-    if judge.kind != ModelKind::Fundamental {
-        return best;
-    }
     let plane = judge.as_kind(ModelKind::Homography);
     let limit = plane.threshold * plane.threshold;
-    let Some(h) = dominant_plane(&best.model, drawn, sample, limit) else { return best };
-    let h = plane.settle(plane.improve(plane.judged(h))).model;
+    let h = match judge.kind {
+        ModelKind::Fundamental => dominant_plane(&best.model, drawn, sample, limit)
+            .map(|h| plane.settle(plane.improve(plane.judged(h))).model),
+        ModelKind::Essential => dominant_turn(judge, &plane, &best),
+        _ => None,
+    };
+    let Some(h) = h else { return best };
     let squared = plane.residuals(&h);
     let off: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] > limit).collect();
     if off.len() < 2 {
         return best;
     }
+    // Noise puts many just off the plane: every other pair is drawn from those that are far off, if there are any.
+    let far: Vec<usize> = off.iter().copied().filter(|i| squared[*i] > 9.0 * limit).collect();
     let mut random = Random::new(sample[0] as u64);
-    let completed = (0..PARALLAX_SAMPLES).filter_map(|_| {
-        let [i, j] = [off[random.below(off.len())], off[random.below(off.len())]];
+    let completed = (0..PARALLAX_SAMPLES).filter_map(|number| {
+        let among = if number % 2 == 1 && far.len() > 1 { &far } else { &off };
+        let [i, j] = [among[random.below(among.len())], among[random.below(among.len())]];
         let line = |i: usize| cross(times(&h, judge.points.a(i)), judge.points.b(i));
         let e = cross(line(i), line(j));
         (i != j).then(|| crate::geometry::matrix::unit(&product(&skew(e), &h))).flatten()
     });
     let found = judge.best_of(&completed.collect::<Vec<_>>());
-    found.filter(|found| found.inliers > best.inliers).map_or(best, |found| judge.improve(found))
+    // Two noisy matches give the direction of the parallax roughly, and fewer inliers than the improved model has.
+    found.map(|found| judge.improve(found)).filter(|found| found.inliers > best.inliers).unwrap_or(best)
+}
+
+/// The rotation of the rays that at least three quarters of an essential matrix's inliers obey.
+fn dominant_turn(judge: &Judge<'_>, plane: &Judge<'_>, best: &Fit) -> Option<Mat3> {
+    let inliers = judge.inliers(&best.model);
+    let turn = |agreeing: &[usize]| judge.rays?.rotation(judge.points, agreeing, judge.cpu);
+    let rough = turn(&inliers)?;
+    let turn = turn(&plane.inliers(&rough))?;
+    (4 * plane.inliers(&turn).len() >= 3 * inliers.len()).then_some(turn)
 }
 
 /// The homography that five or more of a sample's seven matches obey, to a squared residual of `limit`.

@@ -13,6 +13,7 @@ use super::{Fit, NO_ESSENTIAL};
 use crate::device::{Cpu, dispatch};
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, flat, is_finite};
+use crate::geometry::model::nearest_essential;
 use crate::geometry::real::{WIDTH, lane_of, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,9 +85,15 @@ impl<'p> Judge<'p> {
         Fit { inliers, ..fit }
     }
 
-    /// A model other than an essential matrix, with the number of its inliers.
+    /// A model with the number of its inliers; where an essential matrix is sought, the one nearest to it.
     pub(super) fn judged(&self, model: Mat3) -> Fit {
-        self.counted(Fit { model, essential: NO_ESSENTIAL, inliers: 0 })
+        let rays = self.rays.filter(|_| self.kind == ModelKind::Essential);
+        let nearest = |rays: Rays| {
+            let essential = nearest_essential(&rays.between_rays(&model)?);
+            Some((rays.fundamental(&essential), essential))
+        };
+        let (model, essential) = rays.and_then(nearest).unwrap_or((model, NO_ESSENTIAL));
+        self.counted(Fit { model, essential, inliers: 0 })
     }
 
     /// The best of some models; the first of equal ones.

@@ -34,7 +34,7 @@ mod step;
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
 use super::matrix::{IDENTITY, Mat3, flat, is_finite, unit};
-use super::model::{nearest_essential, rank_two};
+use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::{Above, OrInfinite, options};
@@ -135,6 +135,9 @@ pub fn estimate(
     cpu: &Cpu,
 ) -> Result<Estimate> {
     options.check()?;
+    if kind == ModelKind::Essential {
+        check_threshold(options.threshold_px, &cameras(options)?)?;
+    }
     let _stage = cpu.stage("estimate");
     cpu.run(|| {
         let problem = Problem::new(kind, pairs, options, cpu)?;
@@ -286,6 +289,17 @@ fn cameras(options: &RobustOptions) -> Result<[Camera; 2]> {
     options.cameras.ok_or_else(|| Error::option("cameras", "none", "both cameras, for an essential matrix"))
 }
 
+/// Fails for a threshold in other units than the cameras: of an angle of more than a tenth of a radian.
+fn check_threshold(threshold_px: f64, cameras: &[Camera; 2]) -> Result<()> {
+    let focal = cameras.iter().flat_map(|camera| camera.focal).fold(f64::INFINITY, f64::min);
+    if threshold_px < 0.1 * focal {
+        return Ok(());
+    }
+    let expected =
+        format!("below a tenth of the focal length, which is {focal} px (1 where points are normalised)");
+    Err(Error::option("threshold_px", threshold_px, expected))
+}
+
 impl<'p> Problem<'p> {
     fn new(
         kind: ModelKind,
@@ -374,7 +388,6 @@ impl Judge<'_> {
     fn linear(&self) -> Option<Fit> {
         let (kind, points) = (self.kind, self.points);
         let mut model = IDENTITY;
-        let mut essential = NO_ESSENTIAL;
         if kind.is_epipolar() || kind == ModelKind::Homography {
             let mut square = [[0.0; 9]; 9];
             let mut add = |row: [f64; 9]| {
@@ -391,17 +404,14 @@ impl Judge<'_> {
             }
             let [a, b, c, d, e, f, g, h, i] = smallest_eigenvector(square);
             model = [[a, b, c], [d, e, f], [g, h, i]];
-            match (kind, self.rays.filter(|_| kind == ModelKind::Essential)) {
-                (ModelKind::Homography, _) => {
+            match kind {
+                ModelKind::Homography => {
                     // In front of both cameras the denominator is positive: at the origin, the centre of all places.
                     let sign = if i < 0.0 { -1.0 } else { 1.0 };
                     model = model.map(|row| row.map(|v| sign * v));
                 }
-                (_, None) => model = unit(&rank_two(&model))?,
-                (_, Some(rays)) => {
-                    essential = nearest_essential(&rays.between_rays(&model)?);
-                    model = rays.fundamental(&essential);
-                }
+                ModelKind::Essential => {}
+                _ => model = unit(&rank_two(&model))?,
             }
         }
         if kind == ModelKind::Rigid {
@@ -412,7 +422,7 @@ impl Judge<'_> {
             let (c, s) = (c / length, s / length);
             model = [[c, -s, x], [s, c, y], last];
         }
-        is_finite(&model).then(|| self.counted(Fit { model, essential, inliers: 0 }))
+        is_finite(&model).then(|| self.judged(model))
     }
 }
 

@@ -470,6 +470,53 @@ fn epipolar_geometry_of_large_pictures_and_far_origins_is_exact() {
     }
 }
 
+/// Matches of a camera that turns and, by `moves` parts of the distance of near points, moves. The share `near` of the points is
+/// ten times nearer than the others.
+fn turned(seed: u64, n: usize, noise: f64, moves: f64, near: f64) -> Vec<Correspondence> {
+    let mut random = Random::new(seed);
+    let rotation = crate::geometry::matrix::cayley([0.02, -0.1, 0.05]);
+    let mut normal = Random::new(seed + 1000);
+    let mut noise = || noise * normal.normal();
+    (0..n)
+        .map(|_| {
+            let a = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+            let depth = if random.range(0.0, 1.0) < near { 1.0 } else { 10.0 };
+            let ray = [(a[0] - 320.0) / 500.0 * depth + moves, (a[1] - 240.0) / 500.0 * depth, depth];
+            let [u, v, w] = crate::geometry::matrix::times(&rotation, ray);
+            let b = [500.0 * u / w + 320.0 + noise(), 500.0 * v / w + 240.0 + noise()];
+            Correspondence { a: [a[0] + noise(), a[1] + noise()], b, quality: 0.0 }
+        })
+        .collect()
+}
+
+/// Whether an epipolar geometry is found.
+fn has_depth(kind: ModelKind, pairs: &[Correspondence], threshold: f64) -> bool {
+    let camera = Camera { focal: [500.0; 2], principal: [320.0, 240.0], distortion: Default::default() };
+    let options = RobustOptions::default().with_cameras(Some([camera; 2])).with_threshold_px(threshold);
+    estimate(kind, pairs, &options, &Cpu::sequential()).is_ok()
+}
+
+#[test]
+fn noise_is_no_parallax() {
+    for kind in [ModelKind::Essential, ModelKind::Fundamental] {
+        for (noise, threshold) in [(0.3, 1.0), (0.5, 1.0), (0.8, 1.0), (1.0, 3.0)] {
+            for n in [50, 400, 2000] {
+                for seed in 0..5 {
+                    let pairs = turned(seed, n, noise, 0.0, 0.5);
+                    assert!(!has_depth(kind, &pairs, threshold), "{kind}, {noise}, {threshold}, {n}, {seed}");
+                }
+            }
+        }
+        for (noise, moves, near) in [(0.3, 0.02, 0.5), (0.3, 0.05, 0.1), (0.1, 0.05, 0.05), (0.0, 0.01, 0.5)]
+        {
+            for seed in 0..5 {
+                let pairs = turned(seed, 400, noise, moves, near);
+                assert!(has_depth(kind, &pairs, 1.0), "{kind}, {noise}, {moves}, {near}, {seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_camera_that_only_turned_has_no_essential_matrix() {
     for turn in [[0.0; 3], [0.02, -0.1, 0.05]] {
@@ -497,6 +544,22 @@ fn a_camera_that_only_turned_has_no_essential_matrix() {
             assert!(found.is_ok(), "{turn:?}, {focal}: {found:?}");
         }
     }
+}
+
+/// With normalised points, 3 would be three focal lengths.
+#[test]
+fn a_threshold_in_pixels_is_refused_for_normalised_points() {
+    let camera = Camera { focal: [1.0; 2], principal: [0.0; 2], distortion: Default::default() };
+    let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+    let normalised = |p: [f64; 2]| [(p[0] - 320.0) / 500.0, (p[1] - 240.0) / 500.0];
+    let pairs = turned(0, 100, 0.3, 0.5, 0.5);
+    let pairs: Vec<_> =
+        pairs.iter().map(|p| Correspondence { a: normalised(p.a), b: normalised(p.b), ..*p }).collect();
+    let found = |threshold: f64| {
+        estimate(ModelKind::Essential, &pairs, &options.with_threshold_px(threshold), &Cpu::sequential())
+    };
+    assert!(matches!(found(3.0), Err(Error::Option { name: "threshold_px", .. })), "{:?}", found(3.0));
+    assert!(found(3.0 / 500.0).unwrap().inliers.len() >= 95);
 }
 
 /// Pixels to degrees or to metres far away: the units of A and B differ by any factor.

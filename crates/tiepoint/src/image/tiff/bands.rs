@@ -1,5 +1,5 @@
 //! What GDAL says of the bands of a TIFF, in its tag `GDAL_METADATA`: scale and offset from stored to physical values,
-//! their unit, and the band's name.
+//! their unit, the band's name, and the colour it shows.
 
 use roxmltree::{Document, Node};
 
@@ -7,7 +7,7 @@ use roxmltree::{Document, Node};
 pub(super) const TAG: u16 = 42112;
 
 /// The roles of items that also hold for other pixels of the same bands.
-const ROLES: [&str; 4] = ["scale", "offset", "unittype", "description"];
+const ROLES: [&str; 5] = ["scale", "offset", "unittype", "description", "colorinterp"];
 
 /// The text of a tag with the items that are kept in results; `None` if it has none, or is no XML.
 pub(super) fn kept(text: &str) -> Option<String> {
@@ -32,6 +32,7 @@ pub(crate) fn elements(kept: &str, band: usize) -> String {
             "offset" => "Offset",
             "unittype" => "UnitType",
             "description" => "Description",
+            "colorinterp" => "ColorInterp",
             _ => return None,
         };
         // GDAL escapes the text of an item twice.
@@ -57,14 +58,16 @@ mod tests {
         let item = |attributes: &str, value: &str| format!("<Item {attributes}>{value}</Item>");
         let scale = item("name=\"SCALE\" sample=\"0\" role=\"scale\"", "0.01");
         let name = item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &lt; b &amp; c");
+        let colour = item("name=\"COLORINTERP\" sample=\"1\" role=\"colorinterp\"", "Blue");
         let other = item("name=\"STATISTICS_MEAN\" sample=\"0\"", "7") + &item("name=\"AUTHOR\"", "me");
         let of = |items: &str| format!("<GDALMetadata>{items}</GDALMetadata>");
         assert_eq!(
-            kept(&(of(&format!("{other}{scale}\n  {name}")) + "\0")),
-            Some(of(&format!("{scale}{name}")))
+            kept(&(of(&format!("{other}{scale}\n  {name}{colour}")) + "\0")),
+            Some(of(&format!("{scale}{name}{colour}")))
         );
         assert_eq!(elements(&of(&format!("{scale}{name}")), 0), "<Scale>0.01</Scale>");
         assert_eq!(elements(&of(&name), 1), "<Description>a &lt; b &amp; c</Description>");
+        assert_eq!(elements(&of(&colour), 1), "<ColorInterp>Blue</ColorInterp>");
         let twice =
             item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &amp;lt; b &amp;amp; c");
         assert_eq!(elements(&of(&twice), 1), elements(&of(&name), 1), "as GDAL writes it");

@@ -306,8 +306,11 @@ fn about_band(file: &FileImage, band: usize) -> String {
         0 => Some("Gray"),
         _ => None,
     };
-    let colour = colour.map_or(String::new(), |name| format!("<ColorInterp>{name}</ColorInterp>"));
-    colour + &file.bands.as_deref().map_or(String::new(), |text| bands::elements(text, band))
+    let told = file.bands.as_deref().map_or(String::new(), |text| bands::elements(text, band));
+    match colour.filter(|_| !told.contains("<ColorInterp>")) {
+        Some(name) => format!("<ColorInterp>{name}</ColorInterp>{told}"),
+        None => told,
+    }
 }
 
 /// The file of two images in MicMac's folder `Homol`.

@@ -155,15 +155,15 @@ pub(super) fn tie(
     let both = [a, b];
     let finder = StructureFinder::new(processor);
     let Some(found) = found(both, options, &finder)? else { return Ok(None) };
-    let alternatives = found.alternatives(a, &finder)?;
-    let tied = match options.model {
+    let tied = || match options.model {
         Some(kind) if !kind.is_epipolar() => {
             let Some(small) = in_full_pixels(&found.aligned, both)? else { return Ok(None) };
             let full = full_size::tied(pictures, both, &small.0, kind, &finder)?;
-            by_places(full.unwrap_or(small), both, kind, options, cpu)?
+            by_places(full.unwrap_or(small), both, kind, options, cpu)
         }
-        model => Some(by_corners(&found, both, model, options, processor)?),
+        model => by_corners(&found, both, model, options, processor).map(Some),
     };
+    let (tied, alternatives) = cpu.join(tied, || found.alternatives(a, &finder))?;
     let beyond_doubt = found.aligned.agreement.is_beyond_doubt();
     Ok(tied.map(|(features, tie)| {
         let tie = TiePoints { alternatives: Some(alternatives), ..tie };
@@ -258,15 +258,18 @@ impl Found {
     /// What speaks for other maps. `a` is the first picture.
     fn alternatives(&self, a: &Structure, finder: &StructureFinder<'_>) -> Result<Alternatives> {
         let (cpu, [one, other]) = (&finder.processor.cpu, &self.frame.whole.lanes);
-        let quarters = [finder.halved(one)?, finder.halved(other)?];
-        let both = cpu.try_map(2, |i| Repetition::of(&quarters[i], cpu))?;
+        let repetitions = || {
+            let quarters = [finder.halved(one)?, finder.halved(other)?];
+            cpu.try_map(2, |i| Repetition::of(&quarters[i], cpu))
+        };
+        let between_halves = || repeats::between_halves([&self.levels[0], &self.levels[1]], cpu);
+        let (both, halves) = cpu.join(repetitions, between_halves)?;
         // Where one of them does not repeat itself, the map is determined.
         let [one, other] = [both[0], both[1]];
         let least = if one.correlation < other.correlation { one } else { other };
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
         let Repetition { correlation, px } = least;
-        let halves = repeats::between_halves([&self.levels[0], &self.levels[1]], finder)?;
         Ok(Alternatives { places: self.places, halves, repeats: correlation, repeats_px: px * pixel })
     }
 

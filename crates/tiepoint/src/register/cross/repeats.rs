@@ -95,12 +95,16 @@ impl Repetition {
 }
 
 /// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
-/// the right, or the upper with the lower. `pictures` are the levels of each.
-pub(super) fn between_halves(pictures: [&[Level]; 2], finder: &StructureFinder<'_>) -> Result<usize> {
-    let cpu = &finder.processor.cpu;
+/// the right, or the upper with the lower. `pictures` are the levels of each. A GPU would take longer than the CPU, because
+/// it would be given 48 short tasks.
+pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize> {
     let _stage = cpu.stage("halves");
+    let processor = cpu.clone().into();
+    let finder = StructureFinder::new(&processor);
+    let on_host = |levels: &[Level]| levels.iter().take(2).map(Level::to_host).collect::<Result<Vec<_>>>();
+    let pictures = [on_host(pictures[0])?, on_host(pictures[1])?];
     let found = cpu.try_map(4, |i| {
-        let (levels, axis) = (pictures[i / 2], i % 2);
+        let (levels, axis) = (&pictures[i / 2], i % 2);
         let half = |second: bool| -> Result<Vec<Level>> {
             let of_level = |level: &Level| {
                 let Size { width, height } = level.image();
@@ -110,10 +114,10 @@ pub(super) fn between_halves(pictures: [&[Level]; 2], finder: &StructureFinder<'
                 let which: Vec<usize> = (0..corners.len()).filter(|i| is_there(&corners[*i])).collect();
                 level.subset(&which)
             };
-            levels.iter().take(2).map(of_level).collect()
+            levels.iter().map(of_level).collect()
         };
         let (one, other) = (half(false)?, half(true)?);
-        let mut voted = search::votes([&one, &other], [0, 0], 0..1, finder)?;
+        let mut voted = search::votes([&one, &other], [0, 0], 0..1, &finder)?;
         let best = search::hypotheses(&mut voted, cpu)?;
         Ok(best.first().map_or(0, |best| best.cells))
     })?;
