@@ -565,6 +565,20 @@ def test_of_unrelated_points_magsac_gives_a_model_no_more_often():
         assert found is None and not mask.any()
 
 
+@pytest.mark.parametrize("method", [compat.FM_LMEDS, compat.FM_RANSAC, compat.USAC_DEFAULT, compat.USAC_MAGSAC])
+@pytest.mark.parametrize("wrong", [5, 10, 20])
+def test_points_of_a_plane_and_wrong_pairs_agree_with_an_epipolar_geometry(method, wrong):
+    matrix = [[1.05, 0.08, 12], [-0.04, 0.97, -7], [1e-4, -5e-5, 1]]
+    rng = np.random.default_rng(wrong)
+    a = rng.uniform(0, (640, 480), (80, 2))
+    for noise in (0, 0.05, 0.2):
+        b = homography_of(a, matrix) + rng.normal(0, noise, a.shape)
+        b[:wrong] = rng.uniform(0, (640, 480), (wrong, 2))
+        found, mask = compat.findFundamentalMat(a, b, method, 1.0)
+        assert np.linalg.matrix_rank(found, 1e-6) == 2
+        assert mask[wrong:].mean() > 0.95 and mask[:wrong].sum() <= 4, "some agree by chance"
+
+
 @pytest.mark.parametrize("method", [compat.FM_8POINT, *compat._models._METHODS])
 def test_without_an_epipolar_geometry_there_is_a_mask_without_inliers(method, opencv):
     rng = np.random.default_rng(3)
