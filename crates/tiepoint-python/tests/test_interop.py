@@ -1,5 +1,7 @@
 """Conventions of other libraries."""
 
+import types
+
 import numpy as np
 import pytest
 import tiepoint as tp
@@ -120,3 +122,20 @@ def test_unit_descriptors_do_not_wrap(features):
     assert int(found.descriptors[0] @ found.descriptors[0]) < 256, "the product of bytes wraps"
     floats = tp.Sift(descriptors="float", device="cpu").detect(tp.synth.texture((90, 70)))
     assert np.array_equal(floats.unit(), floats.descriptors)
+
+
+@pytest.mark.parametrize("width", [32, 61, 64, 128])
+def test_bytes_of_opencv_are_packed_bits_unless_they_are_sift_s(width):
+    bits = np.random.default_rng(width).integers(0, 2, (120, 8 * width), np.uint8)
+    packed = np.packbits(bits, axis=1)
+    point = types.SimpleNamespace(pt=(1.0, 2.0), size=3.0, angle=0.0, response=1.0, octave=0, class_id=-1)
+    a, b = (interop.from_opencv([point] * 60, some) for some in (packed[:60], packed[60:]))
+    if width == 128:
+        assert np.array_equal(a.descriptors, packed[:60]), "SIFT's with descriptorType=CV_8U"
+        return
+    hamming = (bits[:60, None] != bits[None, 60:]).sum(2)
+    index, distance, _ = tp.nearest(a, b, device="cpu")
+    assert np.array_equal(hamming[range(60), index], hamming.min(1))
+    assert np.allclose((512 * distance) ** 2, hamming.min(1), rtol=1e-5)
+    again = interop.from_opencv([point] * 60, interop.to_opencv(a)[1])
+    assert np.array_equal(again.descriptors, bits[:60])

@@ -93,7 +93,10 @@ def from_opencv(
     keypoints : sequence of cv2.KeyPoint
         σ becomes half the ``size``; an ``angle`` of −1 (none) becomes `no_angle`.
     descriptors : array_like, (N, D), optional
-        Those of SIFT, whole numbers from 0 to 255, become bytes; others become unit vectors.
+        Those of SIFT, whole numbers from 0 to 255, become bytes; other floats become unit vectors. Bytes of any width
+        but 128 are packed bits, as ORB, BRISK and AKAZE have them, and become one byte of 0 or 1 for each bit: a
+        squared distance then is the Hamming distance, divided by 512², and nearest neighbours are OpenCV's.
+        `Features.from_arrays` takes bits unpacked: ``np.unpackbits(descriptors, axis=1)``.
     image_size : tuple of int
         Width and height of the image.
     no_angle : float
@@ -108,6 +111,8 @@ def from_opencv(
     octave = packed & 255
     if descriptors is not None:
         descriptors = _arrays.array(descriptors, "descriptors")
+        if descriptors.dtype == np.uint8 and descriptors.ndim == 2 and descriptors.shape[1] != 128:
+            descriptors = np.unpackbits(descriptors, axis=1)
         whole = descriptors.size == 0 or (
             descriptors.min() >= 0 and descriptors.max() <= 255 and bool((descriptors == np.round(descriptors)).all())
         )
