@@ -582,7 +582,7 @@ def test_points_of_a_plane_and_wrong_pairs_agree_with_an_epipolar_geometry(metho
 @pytest.mark.parametrize("method", [compat.FM_8POINT, *compat._models._METHODS])
 def test_without_an_epipolar_geometry_there_is_a_mask_without_inliers(method, opencv):
     rng = np.random.default_rng(3)
-    line = np.linspace((0, 0), (600, 400), 30)
+    line, camera = np.linspace((0, 0), (600, 400), 30), np.diag([500, 500, 1.0])
     for name, a, b in [
         ("equal", np.full((30, 2), 7.0), np.full((30, 2), 7.0)),
         ("a line", line, line + 3),
@@ -592,7 +592,7 @@ def test_without_an_epipolar_geometry_there_is_a_mask_without_inliers(method, op
         own = np.full((len(a), 1), 7, np.uint8)
         given = [("F", lambda cv, a=a, b=b, own=own: cv.findFundamentalMat(a, b, method, 0.1, 0.99, 1000, own))]
         if method != compat.FM_8POINT:
-            given.append(("E", lambda cv, a=a, b=b: cv.findEssentialMat(a, b, np.diag([500, 500, 1.0]), method, 0.99, 0.1)))
+            given.append(("E", lambda cv, a=a, b=b: cv.findEssentialMat(a, b, camera, method, 0.99, 0.1)))
         for kind, call in given:
             found, mask = call(compat)
             assert mask.shape == (len(a), 1) and mask.dtype == np.uint8, (name, kind)

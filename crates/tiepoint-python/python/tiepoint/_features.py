@@ -247,9 +247,9 @@ def check_places(features: Features) -> None:
     if outside.any():
         (width, height), (x, y) = size, features.xy[outside][0]
         raise ImageError(
-            f"{outside.sum()} of {len(features)} features lie more than a pixel outside of the image of {width}x{height}, "
-            f"the first at ({x:g}, {y:g}): expected places (x, y), and image_size as (width, height); of rows and "
-            "columns, as scikit-image gives them, xy[:, ::-1] makes places"
+            f"{outside.sum()} of {len(features)} features lie more than a pixel outside of the image "
+            f"of {width}x{height}, the first at ({x:g}, {y:g}): expected places (x, y), and image_size as "
+            "(width, height); of rows and columns, as scikit-image gives them, xy[:, ::-1] makes places"
         )
 
 

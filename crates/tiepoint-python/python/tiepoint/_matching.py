@@ -204,7 +204,7 @@ def _checked(a: Any, b: Any, max_distance: float | None = None) -> tuple[Feature
             )
         check_places(given)
         if max_distance is not None:
-            check_unit(given, "max_distance is meant for; without it they may have any length")
+            check_unit(given, "max_distance needs (without it they may have any length)")
     return a, b
 
 

@@ -141,9 +141,9 @@ def findFundamentalMat(  # noqa: N802
 
     Without a model the matrix is None and no point is an inlier; with fewer than 7 points the inliers are None, too.
     ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
-    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method with
-    7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane, beside which
-    there may be wrong pairs, agree with many matrices, of which one is given.
+    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method
+    with 7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane,
+    beside which there may be wrong pairs, agree with many matrices, of which one is given.
     """
     import numpy as np
 

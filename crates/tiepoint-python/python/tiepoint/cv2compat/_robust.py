@@ -84,7 +84,8 @@ def _of_plane(
     except ModelError:
         return None
     errors = _errors(found, a, b)
-    return dataclasses.replace(found, inliers=errors <= (errors[plane.inliers].max() if threshold is None else threshold))
+    within = errors[plane.inliers].max() if threshold is None else threshold
+    return dataclasses.replace(found, inliers=errors <= within)
 
 
 def _scale(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
