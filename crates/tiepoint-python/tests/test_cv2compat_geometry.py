@@ -561,7 +561,47 @@ def test_of_unrelated_points_magsac_gives_a_model_no_more_often():
     rng = np.random.default_rng(5)
     a, b = rng.uniform(0, 600, (2, 100, 2))
     for method in (compat.RANSAC, compat.USAC_MAGSAC, compat.USAC_DEFAULT):
-        assert compat.findFundamentalMat(a, b, method, 1.0) == (None, None)
+        found, mask = compat.findFundamentalMat(a, b, method, 1.0)
+        assert found is None and not mask.any()
+
+
+@pytest.mark.parametrize("method", [compat.FM_LMEDS, compat.FM_RANSAC, compat.USAC_DEFAULT, compat.USAC_MAGSAC])
+@pytest.mark.parametrize("wrong", [5, 10, 20])
+def test_points_of_a_plane_and_wrong_pairs_agree_with_an_epipolar_geometry(method, wrong):
+    matrix = [[1.05, 0.08, 12], [-0.04, 0.97, -7], [1e-4, -5e-5, 1]]
+    rng = np.random.default_rng(wrong)
+    a = rng.uniform(0, (640, 480), (80, 2))
+    for noise in (0, 0.05, 0.2):
+        b = homography_of(a, matrix) + rng.normal(0, noise, a.shape)
+        b[:wrong] = rng.uniform(0, (640, 480), (wrong, 2))
+        found, mask = compat.findFundamentalMat(a, b, method, 1.0)
+        assert np.linalg.matrix_rank(found, 1e-6) == 2
+        assert mask[wrong:].mean() > 0.95 and mask[:wrong].sum() <= 4, "some agree by chance"
+
+
+@pytest.mark.parametrize("method", [compat.FM_8POINT, *compat._models._METHODS])
+def test_without_an_epipolar_geometry_there_is_a_mask_without_inliers(method, opencv):
+    rng = np.random.default_rng(3)
+    line, camera = np.linspace((0, 0), (600, 400), 30), np.diag([500, 500, 1.0])
+    for name, a, b in [
+        ("equal", np.full((30, 2), 7.0), np.full((30, 2), 7.0)),
+        ("a line", line, line + 3),
+        ("not finite", line, line + np.nan),
+        ("unrelated", *rng.uniform(0, 600, (2, 100, 2))),
+    ]:
+        own = np.full((len(a), 1), 7, np.uint8)
+        given = [("F", lambda cv, a=a, b=b, own=own: cv.findFundamentalMat(a, b, method, 0.1, 0.99, 1000, own))]
+        if method != compat.FM_8POINT:
+            given.append(("E", lambda cv, a=a, b=b: cv.findEssentialMat(a, b, camera, method, 0.99, 0.1)))
+        for kind, call in given:
+            found, mask = call(compat)
+            assert mask.shape == (len(a), 1) and mask.dtype == np.uint8, (name, kind)
+            assert found is not None or not mask.any(), (name, kind)
+            theirs = call(opencv)[1]
+            assert mask.shape == theirs.shape and mask.dtype == theirs.dtype, (name, kind)
+        if name == "equal":
+            own[:] = 7
+            assert compat.findFundamentalMat(a, b, method, mask=own)[0] is None and not own.any()
 
 
 @pytest.mark.parametrize("matrix", [[[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0.9, 0.1, 30], [-0.05, 1.02, -20], [1e-4, -5e-5, 1]]])

@@ -1,5 +1,7 @@
 """Conventions of other libraries."""
 
+import types
+
 import numpy as np
 import pytest
 import tiepoint as tp
@@ -120,3 +122,67 @@ def test_unit_descriptors_do_not_wrap(features):
     assert int(found.descriptors[0] @ found.descriptors[0]) < 256, "the product of bytes wraps"
     floats = tp.Sift(descriptors="float", device="cpu").detect(tp.synth.texture((90, 70)))
     assert np.array_equal(floats.unit(), floats.descriptors)
+
+
+@pytest.mark.parametrize("width", [32, 61, 64, 128])
+def test_bytes_of_opencv_are_packed_bits_unless_they_are_sift_s(width):
+    bits = np.random.default_rng(width).integers(0, 2, (120, 8 * width), np.uint8)
+    packed = np.packbits(bits, axis=1)
+    point = types.SimpleNamespace(pt=(1.0, 2.0), size=3.0, angle=0.0, response=1.0, octave=0, class_id=-1)
+    a, b = (interop.from_opencv([point] * 60, some) for some in (packed[:60], packed[60:]))
+    if width == 128:
+        assert np.array_equal(a.descriptors, packed[:60]), "SIFT's with descriptorType=CV_8U"
+        return
+    hamming = (bits[:60, None] != bits[None, 60:]).sum(2)
+    index, distance, _ = tp.nearest(a, b, device="cpu")
+    assert np.array_equal(hamming[range(60), index], hamming.min(1))
+    assert np.allclose((512 * distance) ** 2, hamming.min(1), rtol=1e-5)
+    again = interop.from_opencv([point] * 60, interop.to_opencv(a)[1])
+    assert np.array_equal(again.descriptors, bits[:60])
+
+
+def test_bytes_of_hloc_stay_bytes(features):
+    a = features[0]
+    stored = {**interop.to_hloc(a), "descriptors": a.descriptors.T.copy()}
+    again = interop.from_hloc(stored).descriptors
+    assert again.dtype == np.uint8 and np.array_equal(again, a.descriptors)
+
+
+def test_what_needs_unit_vectors_refuses_others(features):
+    a, b = features
+    columns = [{"xy": f.xy, "image_size": f.image_size} for f in features]
+    long = [tp.Features.from_arrays(**c, descriptors=f.unit() * 300) for c, f in zip(columns, features, strict=True)]
+    assert np.array_equal(tp.match(*long).pairs, tp.match(a, b, same_sign=False).pairs), "the ratio has no unit"
+    for refused in (
+        lambda: tp.match(*long, max_distance=0.7),
+        lambda: tp.match(a, long[1], max_distance=0.7),
+        lambda: tp.tie_points(*long, max_distance=0.7),
+        lambda: interop.to_hloc(long[0]),
+        lambda: interop.to_lightglue(long[0]),
+    ):
+        with pytest.raises(tp.ImageError, match=r"a length of (29\d|30\d) on average: expected 1 .*divide each"):
+            refused()
+    with pytest.raises(tp.ImageError, match="apart: expected unit vectors, .*divide each"):
+        interop.matches_to_hloc(tp.match(*long), len(long[0]))
+    assert len(interop.to_hloc(tp.Features.from_arrays(**columns[0]))["keypoints"]) == len(a), "none have no length"
+    zero = tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 8), np.float32))
+    assert len(tp.match(zero, zero, ratio=None, max_distance=0.7)) == 1
+
+
+def test_places_outside_of_the_image_are_refused(features):
+    xy = [[100.0, 50.0], [-1.0, 61.0], [20.0, 90.0]]
+    point = types.SimpleNamespace(pt=(20.0, 90.0), size=3.0, angle=0.0, response=1.0, octave=0, class_id=-1)
+    found = tp.Features.from_arrays(xy=xy, descriptors=np.eye(3, dtype=np.float32), image_size=(100, 60))
+    for refused, how_many in (
+        (lambda: tp.match(found, found), "1 of 3"),
+        (lambda: tp.nearest(found[:2], found), "1 of 3"),
+        (lambda: tp.tie_points(found, found), "1 of 3"),
+        (lambda: interop.from_opencv([point], image_size=(100, 60)), "1 of 1"),
+        (lambda: interop.from_hloc({"keypoints": xy, "image_size": [100, 60]}), "1 of 3"),
+        (lambda: interop.from_lafs(interop.to_lafs(found), image_size=(100, 60)), "1 of 3"),
+    ):
+        told = rf"{how_many} features lie .* 100x60, the first at \(20, 90\): .*xy\[:, ::-1\]"
+        with pytest.raises(tp.ImageError, match=told):
+            refused()
+    assert len(tp.nearest(found[:2], found[:2])[0]) == 2, "a pixel outside is none too many"
+    assert len(interop.from_hloc({"keypoints": xy})) == 3, "of an unknown size"

@@ -12,7 +12,7 @@ from ._arrays import batch, image, lies_on_host, unmasked, without_data
 from ._core import Features
 from ._options import SiftOptions, SurfOptions
 from ._progress import counting
-from .errors import Error, MismatchError, OptionError
+from .errors import Error, ImageError, MismatchError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +28,11 @@ __all__ = ["Features", "Sift", "SiftOptions", "Surf", "SurfOptions", "concatenat
 
 #: Images that `detect_many` takes at once: a GPU searches them together.
 _TOGETHER = 8
+
+#: How far the mean length of unit vectors may be from 1: that of bytes is rounded, and they end at 255.
+_NEARLY_UNIT = 0.1
+#: Pixels by which a place may be outside of its image, as in `collect`.
+_BEYOND = 1
 
 
 class _Detector(Options):
@@ -213,6 +218,39 @@ def unit(features: Features) -> npt.NDArray[np.float32]:
     found = features.to("cpu").descriptors
     floats: npt.NDArray[np.float32] = found.astype(np.float32)
     return floats / np.float32(512) if found.dtype == np.uint8 else floats
+
+
+def check_unit(features: Features, use: str) -> None:
+    """Fails for descriptors whose mean length is not 1, as `use` demands; those that are 0 do not count. Bytes on a GPU
+    are taken for a detector's own, and stay there."""
+    import numpy as np
+
+    if features.device != "cpu" and features.descriptors.dtype == np.uint8:
+        return
+    length = np.linalg.norm(unit(features), axis=1)
+    mean = float(length[length > 0].mean()) if length.any() else 1.0
+    if abs(mean - 1) > _NEARLY_UNIT:
+        raise ImageError(
+            f"descriptors have a length of {mean:.3g} on average: expected 1 (uint8: 512 as numbers), which {use}; "
+            "divide each by its length, as in d / np.linalg.norm(d, axis=1, keepdims=True)"
+        )
+
+
+def check_places(features: Features) -> None:
+    """Fails for features in the host's memory that lie more than a pixel outside of an image of known size."""
+    import numpy as np
+
+    size = features.image_size
+    if features.device != "cpu" or 0 in size:
+        return
+    outside = ((features.xy < -_BEYOND) | (features.xy > np.add(size, _BEYOND))).any(1)
+    if outside.any():
+        (width, height), (x, y) = size, features.xy[outside][0]
+        raise ImageError(
+            f"{outside.sum()} of {len(features)} features lie more than a pixel outside of the image "
+            f"of {width}x{height}, the first at ({x:g}, {y:g}): expected places (x, y), and image_size as "
+            "(width, height); of rows and columns, as scikit-image gives them, xy[:, ::-1] makes places"
+        )
 
 
 def concatenate(several: Sequence[Features]) -> Features:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._base import Result
+from ._features import check_places, check_unit
 from ._geometry import Model, named, robust
 from ._options import RematchOptions
 from .errors import MismatchError, OptionError
@@ -42,7 +43,7 @@ class Matches(Result):
     pairs : ndarray or DeviceArray
         (M, 2) int64: indices of the features in A and in B.
     distance : ndarray or DeviceArray
-        (M,) float32: Euclidean distances of the unit descriptors, 0 to 2.
+        (M,) float32: Euclidean distances of descriptors as `Features.unit` gives them; 0 to 2, if their length is 1.
     ratio : ndarray or DeviceArray
         (M,) float32: distance divided by that of the second nearest; the smaller, the more distinct.
     """
@@ -193,14 +194,17 @@ def second(rematch: Any) -> dict[str, Any] | None:
     return None if rematch is None else rematch._given()
 
 
-def _checked(a: Any, b: Any) -> tuple[Features, Features]:
-    """Both sides of a matching."""
+def _checked(a: Any, b: Any, max_distance: float | None = None) -> tuple[Features, Features]:
+    """Both sides of a matching: places inside of their images and, for a largest distance, unit vectors."""
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, _core.Features):
             raise TypeError(
                 f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; of descriptors "
                 "and places of another program Features.from_arrays makes them"
             )
+        check_places(given)
+        if max_distance is not None:
+            check_unit(given, "max_distance needs (without it they may have any length)")
     return a, b
 
 
@@ -221,9 +225,15 @@ def nearest(
     index : ndarray or DeviceArray
         (N,) int64: the nearest; −1 where there is none.
     distance : ndarray or DeviceArray
-        (N,) float32: its Euclidean distance between unit descriptors, 0 to 2; infinite where there is none.
+        (N,) float32: its Euclidean distance, between descriptors as `Features.unit` gives them: 0 to 2, if their length
+        is 1; infinite where there is none.
     second : ndarray or DeviceArray
         (N,) float32: that of the second nearest; infinite where there is none.
+
+    Raises
+    ------
+    ImageError
+        When features lie outside of their image.
     """
     index, distance, second = _core.nearest(device, *_checked(a, b))
     return index, distance, second
@@ -255,7 +265,7 @@ def match(
         Compare bright on dark with bright on dark only, unless a feature of either image has no known sign. The command's
         ``--any-sign`` is ``same_sign=False``.
     max_distance : float, optional
-        Largest distance of descriptors; unit vectors are at most 2 apart.
+        Largest distance of descriptors, which then must be unit vectors (at most 2 apart).
     guide : Model, Estimate or array_like, optional
         A model from A to B: only features near what it predicts are compared.
     radius : float
@@ -267,10 +277,15 @@ def match(
     -------
     Matches
         In the order of A; on the GPU if both `a` and `b` are on it.
+
+    Raises
+    ------
+    ImageError
+        When features lie outside of their image, or when descriptors are not unit vectors and `max_distance` is given.
     """
     near = None if guide is None else (named(guide), radius)
     options = matching(ratio, mutual, same_sign, max_distance)
-    return Matches(*_core.match_features(device, *_checked(a, b), options, near))
+    return Matches(*_core.match_features(device, *_checked(a, b, max_distance), options, near))
 
 
 def tie_points(
@@ -317,10 +332,12 @@ def tie_points(
     ------
     ModelError
         When too few matches agree.
+    ImageError
+        As `match`.
     """
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = second(rematch)
     if model == "essential":  # type: ignore[comparison-overlap]
         raise OptionError("option model is essential, which needs cameras: expected fundamental, and then estimate(…, \"essential\", K=K)")
-    return tied(a, b, _core.tie_points(device, *_checked(a, b), model, options, estimation, again))
+    return tied(a, b, _core.tie_points(device, *_checked(a, b, max_distance), model, options, estimation, again))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _arrays
 from ._core import Features
+from ._features import check_places, check_unit
 from .errors import ImageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ __all__ = [
     "to_lightglue",
     "to_opencv",
 ]
+
+
+#: The greatest distance of unit vectors, with some room for those rounded to bytes.
+_FARTHEST = 2.1
 
 
 def to_opencv(features: Features) -> tuple[list[KeyPoint], npt.NDArray[np.float32]]:
@@ -72,7 +77,7 @@ def to_dmatch(matches: Matches | TiePoints) -> list[DMatch]:
     Returns
     -------
     list of cv2.DMatch
-        If OpenCV is not installed, objects with the same fields. Distances are those of unit descriptors, 0 to 2.
+        If OpenCV is not installed, objects with the same fields. Distances are those of `Matches`.
     """
     import numpy as np
 
@@ -93,11 +98,19 @@ def from_opencv(
     keypoints : sequence of cv2.KeyPoint
         σ becomes half the ``size``; an ``angle`` of −1 (none) becomes `no_angle`.
     descriptors : array_like, (N, D), optional
-        Those of SIFT, whole numbers from 0 to 255, become bytes; others become unit vectors.
+        Those of SIFT, whole numbers from 0 to 255, become bytes; other floats become unit vectors. Bytes of any width
+        but 128 are packed bits, as ORB, BRISK and AKAZE have them, and become one byte of 0 or 1 for each bit: a
+        squared distance then is the Hamming distance, divided by 512², and nearest neighbours are OpenCV's.
+        `Features.from_arrays` takes bits unpacked: ``np.unpackbits(descriptors, axis=1)``.
     image_size : tuple of int
         Width and height of the image.
     no_angle : float
         What an angle of −1 becomes, in degrees.
+
+    Raises
+    ------
+    ImageError
+        When keypoints lie more than a pixel outside of the image.
     """
     import numpy as np
 
@@ -108,6 +121,8 @@ def from_opencv(
     octave = packed & 255
     if descriptors is not None:
         descriptors = _arrays.array(descriptors, "descriptors")
+        if descriptors.dtype == np.uint8 and descriptors.ndim == 2 and descriptors.shape[1] != 128:
+            descriptors = np.unpackbits(descriptors, axis=1)
         whole = descriptors.size == 0 or (
             descriptors.min() >= 0 and descriptors.max() <= 255 and bool((descriptors == np.round(descriptors)).all())
         )
@@ -116,7 +131,7 @@ def from_opencv(
         else:
             length = np.linalg.norm(descriptors, axis=1, keepdims=True)
             descriptors = (descriptors / np.where(length > 0, length, 1)).astype(np.float32)
-    return Features.from_arrays(
+    return _within(
         xy=table[:, :2],
         scale=table[:, 2] / 2,
         angle=np.radians(np.where(table[:, 3] < 0, no_angle, table[:, 3])),
@@ -124,8 +139,15 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=tuple(image_size),  # type: ignore[arg-type]
+        image_size=tuple(image_size),
     )
+
+
+def _within(**columns: Any) -> Features:
+    """Features of these columns, if they lie in their image."""
+    features = Features.from_arrays(**columns)
+    check_places(features)
+    return features
 
 
 def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
@@ -145,12 +167,18 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
         ``keypoints`` (1, N, 2), ``scales`` and ``oris`` (1, N), ``keypoint_scores`` (1, N), ``descriptors`` (1, N, 128)
         of length 1, ``image_size`` (1, 2). Places are (x, y) with (0, 0) the centre of the first pixel plus ½, scales are σ
         and angles lie from −π to π: COLMAP's and LightGlue's conventions.
+
+    Raises
+    ------
+    ImageError
+        When descriptors do not have 128 values, or are not unit vectors.
     """
     import numpy as np
 
     features = features.to("cpu")
     if features.descriptors.shape[1] != 128:
         raise ImageError(f"LightGlue takes descriptors of 128 values, not {features.descriptors.shape[1]}")
+    check_unit(features, "LightGlue takes")
     arrays = {
         "keypoints": features.xy + np.float32(0.5),
         "scales": np.array(features.scale),
@@ -236,10 +264,16 @@ def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
     dict
         ``keypoints`` (N, 2), ``scores`` (N,), ``descriptors`` (D, N) of length 1, ``image_size`` (2,). hloc adds COLMAP's
         half pixel itself.
+
+    Raises
+    ------
+    ImageError
+        When descriptors are not unit vectors.
     """
     import numpy as np
 
     features = features.to("cpu")
+    check_unit(features, "hloc stores")
     return {
         "keypoints": np.array(features.xy),
         "scores": np.array(features.response),
@@ -266,6 +300,11 @@ def from_lafs(
         The half axes of a frame, in multiples of σ.
     image_size : tuple of int
         Width and height of the image.
+
+    Raises
+    ------
+    ImageError
+        When `lafs` have another shape, or lie more than a pixel outside of the image.
     """
     import numpy as np
 
@@ -278,12 +317,12 @@ def from_lafs(
         descriptors = descriptors.reshape(-1, descriptors.shape[-1])
         if descriptors.dtype.kind == "f":
             descriptors = descriptors.astype(np.float32, copy=False)
-    return Features.from_arrays(
+    return _within(
         xy=np.stack([x, y], 1),
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=tuple(image_size),  # type: ignore[arg-type]
+        image_size=tuple(image_size),
     )
 
 
@@ -294,7 +333,12 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     ----------
     stored : mapping
         A group of an HDF5 file, or a dictionary: ``keypoints`` (N, 2) and, if they exist, ``scores``, ``scales``,
-        ``oris``, ``descriptors`` (D, N) and ``image_size``.
+        ``oris``, ``descriptors`` (D, N) and ``image_size``. Descriptors of bytes stay bytes: unit vectors times 512.
+
+    Raises
+    ------
+    ImageError
+        When there are no keypoints, or when they lie more than a pixel outside of the image.
     """
     import numpy as np
 
@@ -304,12 +348,14 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
         raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
     width, height = (int(v) for v in there.get("image_size", (0, 0)))
     descriptors = there.get("descriptors")
-    return Features.from_arrays(
+    if descriptors is not None:
+        descriptors = np.ascontiguousarray(descriptors.T, np.uint8 if descriptors.dtype == np.uint8 else np.float32)
+    return _within(
         xy=there["keypoints"],
         scale=there.get("scales"),
         angle=there.get("oris"),
         response=there.get("scores"),
-        descriptors=None if descriptors is None else np.ascontiguousarray(descriptors.T, np.float32),
+        descriptors=descriptors,
         image_size=(width, height),
     )
 
@@ -328,11 +374,21 @@ def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, np
     -------
     dict
         ``matches0`` (N,) int64: the feature of the second image, or −1; ``matching_scores0`` (N,) float32: 1 − distance / 2.
+
+    Raises
+    ------
+    ImageError
+        When distances are greater than 2: then they are not those of unit vectors.
     """
     import numpy as np
 
     kept = getattr(matches, "inliers", np.ones(len(matches), bool))
     pairs, distance = np.asarray(matches.pairs)[kept], np.asarray(matches.distance)[kept]
+    if len(distance) and not distance.max() <= _FARTHEST:
+        raise ImageError(
+            f"descriptors are up to {distance.max():.3g} apart: expected unit vectors, at most 2 apart, for hloc's "
+            "scores; divide each by its length before the matching"
+        )
     found = np.full(features, -1, np.int64)
     scores = np.zeros(features, np.float32)
     found[pairs[:, 0]], scores[pairs[:, 0]] = pairs[:, 1], 1 - distance / 2

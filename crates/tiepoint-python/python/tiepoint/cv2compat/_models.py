@@ -137,12 +137,13 @@ def findFundamentalMat(  # noqa: N802
     *,
     params: Any = None,
 ) -> tuple[_Matrix, _Inliers]:
-    """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8; both None without a model.
+    """`cv2.findFundamentalMat`: F (3, 3) with x₂ᵀ F x₁ = 0 and F₃₃ = 1, and inliers (N, 1) uint8.
 
+    Without a model the matrix is None and no point is an inlier; with fewer than 7 points the inliers are None, too.
     ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
-    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method with
-    7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane agree with many
-    matrices, of which one is given.
+    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method
+    with 7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane,
+    beside which there may be wrong pairs, agree with many matrices, of which one is given.
     """
     import numpy as np
 
@@ -168,7 +169,7 @@ def findFundamentalMat(  # noqa: N802
     else:
         made = estimated(a, b, "fundamental", 7, 3.0, method, options) if len(a) > 8 else None
     if made is None:
-        return None, None
+        return None, _told((points1, points2), mask, np.zeros(len(a), bool)) if len(a) >= 8 else None
     matrix = np.array(made.matrix)
     if abs(matrix[2, 2]) > np.finfo(np.float32).eps:
         matrix /= matrix[2, 2]
@@ -177,8 +178,9 @@ def findFundamentalMat(  # noqa: N802
 
 @raising
 def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) -> tuple[_Matrix, _Inliers]:  # noqa: N802
-    """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8; both None without a model.
+    """`cv2.findEssentialMat` in its forms: E (3, 3) of length 1, and inliers (N, 1) uint8.
 
+    Without a model the matrix is None and no point is an inlier; with fewer than 5 points the inliers are None, too.
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
     with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there; and cameraMatrix1, cameraMatrix2, distCoeffs1,
     distCoeffs2, params, which are OpenCV's ``UsacParams``. Distortion by more than k1, k2, p1, p2, k3 needs OpenCV. Every method is this package's own robust estimation; where
@@ -227,7 +229,7 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     if found is None and len(a) >= 8 and method != LMEDS:
         found = _all_agree(a, b, options[0] if options[0] > 0 else 1.0, cameras)
     if found is None:
-        return None, None
+        return None, _told((points1, points2), given.get("mask"), np.zeros(len(a), bool)) if len(a) >= 5 else None
     matrix = np.array(found.matrix)
     return matrix / math.sqrt(float((matrix * matrix).sum())), _told((points1, points2), given.get("mask"), found.inliers)
 

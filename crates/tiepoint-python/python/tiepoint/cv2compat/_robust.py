@@ -32,7 +32,15 @@ _ITERATIONS, _CONFIDENCE = 50_000, 0.9999
 
 
 def _robust(
-    a: Any, b: Any, model: _ModelKind, default: float, threshold: float, iterations: int, confidence: float, cameras: Any = None
+    a: Any,
+    b: Any,
+    model: _ModelKind,
+    default: float,
+    threshold: float,
+    iterations: int,
+    confidence: float,
+    cameras: Any = None,
+    false_alarms: float = math.inf,
 ) -> Estimate | None:
     """The estimate, or None if there is no model. For a map of points the matrix and the inliers are those of `_forward`; where
     the threshold is so wide that every pair agrees, the map is least squares over all pairs."""
@@ -52,7 +60,7 @@ def _robust(
             threshold=threshold * math.sqrt(2) if model == "essential" else threshold,
             confidence=min(max(confidence, _CONFIDENCE), 0.999999),
             max_iterations=max(int(iterations), _ITERATIONS),
-            false_alarms=math.inf,
+            false_alarms=false_alarms,
             cameras=cameras,
         )
         if not is_map:
@@ -61,6 +69,23 @@ def _robust(
         return made if scale == 1 else dataclasses.replace(made, model=fit(a[made.inliers], b[made.inliers], model).model)
     except ModelError:
         return None
+
+
+def _of_plane(
+    a: npt.NDArray[Any], b: npt.NDArray[Any], plane: Estimate | None, threshold: float | None = None
+) -> Estimate | None:
+    """One of the many epipolar geometries with which points of a plane agree, of which `estimate` gives none: the
+    least-squares fit to the inliers of the plane's homography, and whatever else agrees with it; within its greatest
+    error, if there is no threshold."""
+    if plane is None:
+        return None
+    try:
+        found = fit(a[plane.inliers], b[plane.inliers], "fundamental")
+    except ModelError:
+        return None
+    errors = _errors(found, a, b)
+    within = errors[plane.inliers].max() if threshold is None else threshold
+    return dataclasses.replace(found, inliers=errors <= within)
 
 
 def _scale(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
@@ -85,6 +110,8 @@ def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
     return found if bool((_errors(found, a, b) <= threshold).all()) else None
 
 
+#: How many homographies of unrelated pairs are taken for a plane.
+_FALSE_ALARMS = 1e-6
 #: A model with fewer inliers may not be the best one.
 _FEW = 15
 #: Two models are taken for one if the inliers of one have errors of at most this many thresholds by the other.
@@ -148,14 +175,22 @@ def _within_median(
         if not error <= threshold:
             low = threshold
     if best is None:
-        # Points of a plane agree with many epipolar geometries, of which `estimate` gives none.
-        return _fit_to_all(a, b, model, _OF_EXTENT * extent) if model == "fundamental" else None
+        return _least_median_of_plane(a, b, extent, iterations, confidence) if model == "fundamental" else None
     threshold = max(_WIDE * _DEVIATION * (1 + 5 / max(n - least, 1)) * high, 1e-6 * extent)
     # Points of a plane may give no epipolar geometry at this threshold.
     found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
     found = found or dataclasses.replace(best, inliers=_errors(best, a, b) <= threshold)
     # More than half of the pairs are wrong.
     return None if model == "homography" and threshold > 0.25 * extent else found
+
+
+def _least_median_of_plane(a: Any, b: Any, extent: float, iterations: int, confidence: float) -> Estimate | None:
+    """The epipolar geometry that all pairs agree with, or else those of a plane."""
+    if found := _fit_to_all(a, b, "fundamental", _OF_EXTENT * extent):
+        return found
+    plane = _least_median(a, b, "homography", 4, iterations, confidence)
+    near = plane is not None and _errors(plane, a, b)[plane.inliers].max() <= _OF_EXTENT * extent
+    return _of_plane(a, b, plane) if near else None
 
 
 def _errors(found: Estimate, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -216,6 +251,8 @@ def estimated(
     found = _robust(a, b, model, default, *options, cameras=cameras)
     if model != "essential" and (found is None or found.inliers.sum() < _FEW):
         found = _best_by_narrower(found, a, b, model, threshold, *options[1:])
+    if found is None and model == "fundamental":
+        return _of_plane(a, b, _robust(a, b, "homography", threshold, *options, false_alarms=_FALSE_ALARMS), threshold)
     # Unrelated pairs have no model by any method if they have none at the threshold that is asked for.
     if found is None or made is None:
         return found
