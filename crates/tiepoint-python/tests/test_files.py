@@ -109,6 +109,35 @@ def test_disparities_come_back(tmp_path, pair, extension):
     assert np.nanmax(np.abs(again - disparity)) <= (1 / 512 if extension == "png" else 0)
 
 
+@pytest.mark.parametrize("extension", ["pfm", "tif", "exr", "npy"])
+def test_disparities_of_0_and_below_come_back_whole(tmp_path, pair, extension):
+    path = tmp_path / f"d.{extension}"
+    found = tp.Stereo(disparities=48, min_disparity=-40, device="cpu").compute(pair.right, pair.left).disparity
+    whole = pair.truth_left - np.float32(20)
+    zero = np.where(pair.truth_left > 25, pair.truth_left, np.float32(0))
+    zero[:9] = np.nan
+    assert (found < 0).mean() > 0.5 and (whole < 0).any() and (zero == 0).any()
+    for disparity in (found, whole, zero):
+        tp.io.write_disparity(path, disparity)
+        assert np.array_equal(tp.io.read_disparity(path), disparity, equal_nan=True)
+    assert np.nanmin(tp.io.read_disparity(path, signed=False)) > 0
+
+
+def test_what_other_programs_write_for_no_disparity_is_unknown(tmp_path):
+    path, known = tmp_path / "d.npy", np.linspace(1, 9, 600, dtype=np.float32).reshape(20, 30)
+    for marks, rows, warned in (([0], 9, ""), ([-1], 9, ""), ([-1, 0], 9, ""), ([-9999], 1, "30 of 600"), ([0], 11, "330 of 600")):
+        stored = known.copy()
+        stored[:rows] = np.resize(marks, (rows, 30))
+        np.save(path, stored)
+        if warned:
+            with pytest.warns(UserWarning, match=rf"d.npy: {warned} values are {marks[0]}, .*signed=True"):
+                read = tp.io.read_disparity(path)
+        else:
+            read = tp.io.read_disparity(path)
+        assert np.array_equal(np.isnan(read), stored <= 0), marks
+        assert np.array_equal(tp.io.read_disparity(path, signed=True), stored)
+
+
 def test_points_and_calibrations_come_back(tmp_path, pair):
     known = tp.Calibration(focal=310.5, principal=(119.25, 80.0), baseline=0.3, doffs=1.5, size=(240, 160), disparities=(0, 40))
     known.write(tmp_path / "calib.txt")
