@@ -99,6 +99,16 @@ def test_matches_are_written(tmp_path, features):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
 
 
+def test_a_folder_of_matches_names_its_files(tmp_path, features):
+    homol = tmp_path / "Homol"
+    tp.io.write_matches(homol, tp.tie_points(*features), names=("x.png", "y.png"), format="micmac")
+    with pytest.raises(IsADirectoryError, match=r"expected the file of a pair, such as .*Pastisx.png/y.png.txt"):
+        tp.io.read_matches(homol)
+    assert len(tp.io.read_matches(homol / "Pastisx.png/y.png.txt")) > 100
+    with pytest.raises(IsADirectoryError, match="expected a file"):
+        tp.io.read_matches(tmp_path)
+
+
 @pytest.mark.parametrize("extension", ["pfm", "tif", "png"])
 def test_disparities_come_back(tmp_path, pair, extension):
     disparity = pair.truth_left.copy()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
 import os
+import pathlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _arrays, _core
@@ -167,9 +169,13 @@ def read_matches(path: _Path) -> StoredMatches:
     """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
 
     All that `write_matches` writes is read, except COLMAP's format, which has no places: CSV, JSON, NPZ, text with
-    uncertainties of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of
-    QGIS that lie on pixels of a picture.
+    uncertainties of the Ames Stereo Pipeline, a file of MicMac's folder ``Homol`` (``PastisA/B.txt``), ``sift_matches.txt``
+    of s2p, and points of QGIS that lie on pixels of a picture.
     """
+    if os.path.isdir(path):
+        files = sorted(pathlib.Path(path).glob("Pastis*/*.txt"))
+        told = f"expected the file of a pair, such as {files[0]}" if files else "expected a file"
+        raise IsADirectoryError(errno.EISDIR, f"a folder: {told}", os.fspath(path))
     return StoredMatches(**_core.read_matches(path))
 
 
