@@ -1,6 +1,7 @@
 """Matching, models, warping, registration, rectification."""
 
 import dataclasses
+import math
 import pickle
 
 import numpy as np
@@ -402,3 +403,13 @@ def test_points_at_infinity_are_not_at_1():
     for estimate in (tp.fit(a, b), tp.estimate(a, b)):
         assert np.allclose(estimate.apply(a[5:]), b[5:, :2]) and np.array_equal(estimate.inliers, b[:, 2] != 0)
     assert np.isinf(homography.residuals(a, b)[:5]).all()
+
+
+def test_four_exact_pairs_are_fitted_and_estimated_on_demand():
+    homography = tp.Model("homography", [[1, 0.02, 5], [-0.02, 1, 3], [1e-4, 2e-4, 1]])
+    a = np.array([[0, 0], [300, 10], [290, 200], [5, 210.0]])
+    b = homography.apply(a)
+    with pytest.raises(tp.ModelError):
+        tp.estimate(a, b)
+    for found in (tp.fit(a, b), tp.estimate(a, b, false_alarms=math.inf)):
+        assert np.allclose(found.apply(a), b)

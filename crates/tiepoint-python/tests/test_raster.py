@@ -743,3 +743,22 @@ def test_a_last_axis_of_one_is_a_channel_unless_a_mask_says_otherwise(scene):
         assert raster.Raster(narrow).shape == (9, 6)
     xarray = pytest.importorskip("xarray")
     assert raster.read(xarray.DataArray(narrow, dims=("band", "y", "x"))).shape == (6, 4)
+
+
+def test_points_of_a_georeferenced_picture_are_on_its_own_map(scene, command, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    places = {"ref": ("EPSG:32633", rasterio.Affine(*PLACE)), "moving": ("EPSG:4326", rasterio.Affine(1e-5, 0, 9, 0, -1e-5, 44))}
+    for (name, (crs, transform)), image in zip(places.items(), (scene.reference, scene.moving)):
+        profile = {"driver": "GTiff", "height": 240, "width": 320, "count": 1, "dtype": "uint8", "crs": crs, "transform": transform}
+        with rasterio.open(tmp_path / f"{name}.tif", "w", **profile) as file:
+            file.write(image, 1)
+    words = (tmp_path / "moving.tif", tmp_path / "ref.tif", "--model", "affine", "--output", tmp_path / "command.points")
+    assert command("match", *words).returncode == 0
+    raster.register(tmp_path / "ref.tif", tmp_path / "moving.tif", "affine").to_qgis_points(tmp_path / "python.points")
+    for of in ("command", "python"):
+        rows = np.loadtxt(tmp_path / f"{of}.points", delimiter=",", skiprows=2)
+        reference, moving = (
+            (xy - (t.c, t.f)) / (t.a, t.e) - 0.5 for (_, t), xy in zip(places.values(), (rows[:, :2], rows[:, 2:4]))
+        )
+        off = np.linalg.norm(scene.moving_from_reference.apply(reference) - moving, axis=1)
+        assert len(off) > 50 and np.median(off) < 0.3, of

@@ -295,20 +295,23 @@ def estimate(
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     threshold : float
-        Largest residual of an inlier in pixels. The command calls it ``--inlier-distance``.
+        Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised coordinates
+        with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The command calls it ``--inlier-distance``.
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
         The most samples. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
-        Refuse a model if wrong matches alone are expected to give more than this many models as good as it. ``inf`` also
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it, as four exact
+        pairs do of a homography: of pairs that are known to be right, `fit` gives the model. ``inf`` refuses none; it also
         accepts an essential matrix of a camera that only turned.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
         Better pairs are sampled earlier.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with OpenCV
+        by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
@@ -347,7 +350,8 @@ def fit(
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with OpenCV
+        by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional

@@ -126,12 +126,13 @@ class Raster(Result):
                 raise ImageError(f"the mask of a raster has the shape {mask.shape}: expected {values.shape[-2:]}")
             object.__setattr__(self, "mask", mask)
 
-    def _hide(self, holes: npt.NDArray[np.bool_], fill: Any) -> npt.NDArray[np.bool_]:
+    def _hide(self, holes: Any, fill: Any) -> npt.NDArray[np.bool_]:
         """Give masked values, (bands, H, W), no data: NaN in floats, and `nodata` in integers if bands differ in what is masked.
         Returns the pixels that hold no data, (H, W). `fill` is the fill value of the masked array."""
         import numpy as np
 
-        values, everywhere = self.values, holes.all(0)
+        values: Any = self.values
+        everywhere: npt.NDArray[np.bool_] = holes.all(0)
         if values.dtype.kind == "f":
             object.__setattr__(self, "values", np.where(holes, math.nan, values))
             return everywhere
@@ -142,7 +143,8 @@ class Raster(Result):
         if not self._has_bands_apart():
             # Of one colour, nodata may be a value; anything else that is masked spoils the pixel.
             if nodata in used or not (values[holes] == nodata).all():
-                return holes.any(0)
+                everywhere = holes.any(0)
+                return everywhere
         elif self.nodata is None or not _fits(nodata, values.dtype):
             values = values.astype(np.uint8) if values.dtype.kind == "b" else values
             ends, between = np.iinfo(values.dtype), used[:-1][used[1:] != used[:-1] + 1] + 1
