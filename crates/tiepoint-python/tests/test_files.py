@@ -135,7 +135,8 @@ def test_disparities_of_0_and_below_come_back_whole(tmp_path, pair, extension):
 
 def test_what_other_programs_write_for_no_disparity_is_unknown(tmp_path):
     path, known = tmp_path / "d.npy", np.linspace(1, 9, 600, dtype=np.float32).reshape(20, 30)
-    for marks, rows, warned in (([0], 9, ""), ([-1], 9, ""), ([-1, 0], 9, ""), ([-9999], 1, "30 of 600"), ([0], 11, "330 of 600")):
+    many = ([-9999], 1, "30 of 600"), ([0], 11, "330 of 600")
+    for marks, rows, warned in (([0], 9, ""), ([-1], 9, ""), ([-1, 0], 9, ""), *many):
         stored = known.copy()
         stored[:rows] = np.resize(marks, (rows, 30))
         np.save(path, stored)

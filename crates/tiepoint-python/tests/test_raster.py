@@ -747,12 +747,13 @@ def test_a_last_axis_of_one_is_a_channel_unless_a_mask_says_otherwise(scene):
 
 def test_points_of_a_georeferenced_picture_are_on_its_own_map(scene, command, tmp_path):
     rasterio = pytest.importorskip("rasterio")
-    places = {"ref": ("EPSG:32633", rasterio.Affine(*PLACE)), "moving": ("EPSG:4326", rasterio.Affine(1e-5, 0, 9, 0, -1e-5, 44))}
+    degrees = rasterio.Affine(1e-5, 0, 9, 0, -1e-5, 44)
+    places = {"ref": ("EPSG:32633", rasterio.Affine(*PLACE)), "moving": ("EPSG:4326", degrees)}
     for (name, (crs, transform)), image in zip(places.items(), (scene.reference, scene.moving)):
-        profile = {"driver": "GTiff", "height": 240, "width": 320, "count": 1, "dtype": "uint8", "crs": crs, "transform": transform}
+        profile = raster.Raster(image, transform, crs).profile
         with rasterio.open(tmp_path / f"{name}.tif", "w", **profile) as file:
             file.write(image, 1)
-    words = (tmp_path / "moving.tif", tmp_path / "ref.tif", "--model", "affine", "--output", tmp_path / "command.points")
+    words = (tmp_path / "moving.tif", tmp_path / "ref.tif", "--model", "affine", "-o", tmp_path / "command.points")
     assert command("match", *words).returncode == 0
     raster.register(tmp_path / "ref.tif", tmp_path / "moving.tif", "affine").to_qgis_points(tmp_path / "python.points")
     for of in ("command", "python"):

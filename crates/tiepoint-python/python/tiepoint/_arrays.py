@@ -256,8 +256,8 @@ def disparities(given: Any, what: str) -> Any:
 
 
 def homogeneous(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """Places as (N, 3), (x, y, w): from (N, 2), where w is 1, from OpenCV's (N, 1, 2), (1, N, 2) and (N, 2, 1), and from
-    homogeneous (N, 3)."""
+    """Places as (N, 3), (x, y, w): from (N, 2), where w is 1, from OpenCV's (N, 1, 2), (1, N, 2) and (N, 2, 1), and
+    from homogeneous (N, 3)."""
     import numpy as np
 
     found = array(given, what)
@@ -277,8 +277,8 @@ def homogeneous(given: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def points(given: Any, what: str, *, at_infinity: float = 1.0) -> npt.NDArray[np.float64]:
-    """Places as (N, 2), from what `homogeneous` takes. Those at infinity are divided by `at_infinity`: as in OpenCV by 1,
-    because points of a plane in space have a last coordinate of 0; by NaN they are none."""
+    """Places as (N, 2), from what `homogeneous` takes. Those at infinity are divided by `at_infinity`: as in OpenCV by
+    1, because points of a plane in space have a last coordinate of 0; by NaN they are none."""
     import numpy as np
 
     found = homogeneous(given, what)

@@ -87,14 +87,14 @@ class Model(Result):
         Parameters
         ----------
         xy : array_like, (N, 2), (N, 1, 2) or (N, 3), or one point, (2,) or (3,)
-            Points of A in pixels; three values are homogeneous coordinates, of which the last is 0 of a point at infinity: a
-            homography maps it to its vanishing point.
+            Points of A in pixels; three values are homogeneous coordinates, of which the last is 0 of a point at
+            infinity: a homography maps it to its vanishing point.
 
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN at infinity and on the horizon; for epipolar geometry (N, 3), the lines p x + q y + r =
-            0. Of one point (2,) or (3,).
+            (N, 2) points of B, NaN at infinity and on the horizon; for epipolar geometry (N, 3), the lines p x + q y +
+            r = 0. Of one point (2,) or (3,).
         """
         import numpy as np
 
@@ -127,8 +127,8 @@ class Model(Result):
         return Model(*found)  # type: ignore[arg-type]
 
     def residuals(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> _Floats:
-        """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with. It is
-        infinite where a point is at infinity or not finite."""
+        """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with.
+        It is infinite where a point is at infinity or not finite."""
         return _core.residuals(self._between_pixels(), _places(xy_a, "xy_a"), _places(xy_b, "xy_b"))
 
     def pose(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> tuple[_Floats, _Floats]:
@@ -295,23 +295,24 @@ def estimate(
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     threshold : float
-        Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised coordinates
-        with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The command calls it ``--inlier-distance``.
+        Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised
+        coordinates with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The command calls it
+        ``--inlier-distance``.
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
         The most samples. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
-        Refuse a model if wrong matches alone are expected to give more than this many models as good as it, as four exact
-        pairs do of a homography: of pairs that are known to be right, `fit` gives the model. ``inf`` refuses none; it also
-        accepts an essential matrix of a camera that only turned.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it, as four
+        exact pairs do of a homography: of pairs that are known to be right, `fit` gives the model. ``inf`` refuses
+        none; it also accepts an essential matrix of a camera that only turned.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
         Better pairs are sampled earlier.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with OpenCV
-        by ``cv2.undistortPoints(points, K, distortion, P=K)``.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
+        OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
@@ -350,8 +351,8 @@ def fit(
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with OpenCV
-        by ``cv2.undistortPoints(points, K, distortion, P=K)``.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
+        OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
@@ -360,8 +361,8 @@ def fit(
     Returns
     -------
     Estimate
-        Every pair is an inlier, except those with a point at infinity or coordinates that are not finite, and those that
-        the best homography puts on or beyond its horizon.
+        Every pair is an inlier, except those with a point at infinity or coordinates that are not finite, and those
+        that the best homography puts on or beyond its horizon.
 
     Raises
     ------

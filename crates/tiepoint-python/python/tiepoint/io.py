@@ -169,8 +169,8 @@ def read_matches(path: _Path) -> StoredMatches:
     """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
 
     All that `write_matches` writes is read, except COLMAP's format, which has no places: CSV, JSON, NPZ, text with
-    uncertainties of the Ames Stereo Pipeline, a file of MicMac's folder ``Homol`` (``PastisA/B.txt``), ``sift_matches.txt``
-    of s2p, and points of QGIS that lie on pixels of a picture.
+    uncertainties of the Ames Stereo Pipeline, a file of MicMac's folder ``Homol`` (``PastisA/B.txt``),
+    ``sift_matches.txt`` of s2p, and points of QGIS that lie on pixels of a picture.
     """
     if os.path.isdir(path):
         files = sorted(pathlib.Path(path).glob("Pastis*/*.txt"))
@@ -224,9 +224,9 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | No
     scale : float, optional
         Stored values are this many times the disparity; if not given, 256 for 16 bits and otherwise 1.
     signed : bool, optional
-        Whether floats of 0 and below are disparities; otherwise they are unknown. If not given, they are disparities in a map
-        that marks others as unknown by NaN, infinity or the no-data value of its file, as `write_disparity` does, or that
-        has more of them than 0 and one other number, such as OpenCV's −1. Of whole numbers 0 is always unknown.
+        Whether floats of 0 and below are disparities; otherwise they are unknown. If not given, they are disparities in
+        a map that marks others as unknown by NaN, infinity or the no-data value of its file, as `write_disparity` does,
+        or that has more of them than 0 and one other number, such as OpenCV's −1. Of whole numbers 0 is always unknown.
 
     Warns
     -----

@@ -67,11 +67,11 @@ class Raster(Result):
     Attributes
     ----------
     values : ndarray
-        (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 1 to 4), become bands. More than
-        four bands of at most four columns look like these; they are taken as bands if `mask` is given. Where a masked array
-        is masked there is no data. If its bands differ in that, integers have `nodata` there: that which is given, the
-        array's fill value, or another that is no data's; but colours of bytes and of 16 bits without a sign, which have
-        data together, have none where one is masked, unless all masked values are `nodata` already.
+        (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 1 to 4), become bands. More
+        than four bands of at most four columns look like these; they are taken as bands if `mask` is given. Where a
+        masked array is masked there is no data. If its bands differ in that, integers have `nodata` there: that which
+        is given, the array's fill value, or another that is no data's; but colours of bytes and of 16 bits without a
+        sign, which have data together, have none where one is masked, unless all masked values are `nodata` already.
     transform : Affine or tuple, optional
         From (column, row) to the map; None for a raster that has no place.
     crs : Any, optional
@@ -127,8 +127,8 @@ class Raster(Result):
             object.__setattr__(self, "mask", mask)
 
     def _hide(self, holes: Any, fill: Any) -> npt.NDArray[np.bool_]:
-        """Give masked values, (bands, H, W), no data: NaN in floats, and `nodata` in integers if bands differ in what is masked.
-        Returns the pixels that hold no data, (H, W). `fill` is the fill value of the masked array."""
+        """Give masked values, (bands, H, W), no data: NaN in floats, and `nodata` in integers if bands differ in what
+        is masked. Returns the pixels that hold no data, (H, W). `fill` is the fill value of the masked array."""
         import numpy as np
 
         values: Any = self.values
@@ -152,8 +152,8 @@ class Raster(Result):
             nodata = next((v for v in candidates if v not in used), None)
             if nodata is None:
                 raise ImageError(
-                    f"the bands of a masked array differ in what is masked, and all values of {values.dtype} are data, so that "
-                    "none can be nodata: expected floats, which .astype(\"float32\") gives, or a mask that all bands share"
+                    f"the bands of a masked array differ in what is masked, and all values of {values.dtype} are data, "
+                    "so that none can be nodata: expected floats (.astype(\"float32\")), or a mask that all bands share"
                 )
         object.__setattr__(self, "nodata", nodata)
         object.__setattr__(self, "values", np.where(holes, values.dtype.type(nodata), values))
@@ -746,7 +746,8 @@ def _of_data_array(array: Any) -> Raster:
         crs = crs if array.rio.crs is None else array.rio.crs
         nodata = array.rio.nodata if nodata is None else nodata
     valid = array.coords.get("valid")
-    told_there = valid is not None and {rows, columns} == set(valid.dims)
     # A mask says that the bands come first, however narrow they are.
-    mask = valid.transpose(rows, columns).values if told_there else np.ones(values.shape[1:], bool) if values.ndim == 3 else None
+    mask = np.ones(values.shape[1:], bool) if values.ndim == 3 else None
+    if valid is not None and {rows, columns} == set(valid.dims):
+        mask = valid.transpose(rows, columns).values
     return Raster(values, transform, crs, nodata, mask)
