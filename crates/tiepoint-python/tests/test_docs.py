@@ -173,10 +173,15 @@ def test_every_key_of_json_is_explained(demo, tmp_path):
     for name, calls in runs.items():
         printed = set().union(*(told for call in calls for told in run(*call)))
         assert printed - EVERYWHERE == explained[name], name
+        assert ({"device", "seconds"} <= printed) == (name not in ("devices", "report")), name
+        assert ("threads" in printed) == (name not in ("devices", "report", "evaluate disparity")), name
+    (scored,) = run("evaluate", "homography", "h.txt", "h.txt", "--size", "9x9")
+    assert set(scored) == {"corner_error"}
     stages = {stage.strip("`"): keys_in(keys) for stage, keys in rows["collect"][1:]}
     made = run("collect", str(demo / "aerial"), "--output", "c.db", "--report", "c.html")
     for told in made + run("collect", "status", "--work", "c.db.work"):
         if "progress" not in told:
+            assert ("device" in told) == (told["stage"] != "estimate"), told
             assert set(told) - {"stage"} - EVERYWHERE == stages.pop(told["stage"]), told
     assert not stages
 

@@ -99,6 +99,16 @@ def test_matches_are_written(tmp_path, features):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
 
 
+def test_a_folder_of_matches_names_its_files(tmp_path, features):
+    homol = tmp_path / "Homol"
+    tp.io.write_matches(homol, tp.tie_points(*features), names=("x.png", "y.png"), format="micmac")
+    with pytest.raises(IsADirectoryError, match=r"expected the file of a pair, such as .*Pastisx.png/y.png.txt"):
+        tp.io.read_matches(homol)
+    assert len(tp.io.read_matches(homol / "Pastisx.png/y.png.txt")) > 100
+    with pytest.raises(IsADirectoryError, match="expected a file"):
+        tp.io.read_matches(tmp_path)
+
+
 @pytest.mark.parametrize("extension", ["pfm", "tif", "png"])
 def test_disparities_come_back(tmp_path, pair, extension):
     disparity = pair.truth_left.copy()
@@ -107,6 +117,36 @@ def test_disparities_come_back(tmp_path, pair, extension):
     again = tp.io.read_disparity(tmp_path / f"d.{extension}")
     assert np.array_equal(np.isnan(again), np.isnan(disparity))
     assert np.nanmax(np.abs(again - disparity)) <= (1 / 512 if extension == "png" else 0)
+
+
+@pytest.mark.parametrize("extension", ["pfm", "tif", "exr", "npy"])
+def test_disparities_of_0_and_below_come_back_whole(tmp_path, pair, extension):
+    path = tmp_path / f"d.{extension}"
+    found = tp.Stereo(disparities=48, min_disparity=-40, device="cpu").compute(pair.right, pair.left).disparity
+    whole = pair.truth_left - np.float32(20)
+    zero = np.where(pair.truth_left > 25, pair.truth_left, np.float32(0))
+    zero[:9] = np.nan
+    assert (found < 0).mean() > 0.5 and (whole < 0).any() and (zero == 0).any()
+    for disparity in (found, whole, zero):
+        tp.io.write_disparity(path, disparity)
+        assert np.array_equal(tp.io.read_disparity(path), disparity, equal_nan=True)
+    assert np.nanmin(tp.io.read_disparity(path, signed=False)) > 0
+
+
+def test_what_other_programs_write_for_no_disparity_is_unknown(tmp_path):
+    path, known = tmp_path / "d.npy", np.linspace(1, 9, 600, dtype=np.float32).reshape(20, 30)
+    many = ([-9999], 1, "30 of 600"), ([0], 11, "330 of 600")
+    for marks, rows, warned in (([0], 9, ""), ([-1], 9, ""), ([-1, 0], 9, ""), *many):
+        stored = known.copy()
+        stored[:rows] = np.resize(marks, (rows, 30))
+        np.save(path, stored)
+        if warned:
+            with pytest.warns(UserWarning, match=rf"d.npy: {warned} values are {marks[0]}, .*signed=True"):
+                read = tp.io.read_disparity(path)
+        else:
+            read = tp.io.read_disparity(path)
+        assert np.array_equal(np.isnan(read), stored <= 0), marks
+        assert np.array_equal(tp.io.read_disparity(path, signed=True), stored)
 
 
 def test_points_and_calibrations_come_back(tmp_path, pair):

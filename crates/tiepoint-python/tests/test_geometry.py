@@ -1,6 +1,7 @@
 """Matching, models, warping, registration, rectification."""
 
 import dataclasses
+import math
 import pickle
 
 import numpy as np
@@ -383,3 +384,31 @@ def test_a_stored_rectification_takes_no_options_of_a_search(pair, given):
     assert np.array_equal(found.left, pair.left) and found.calibration.baseline == 0.5
     with pytest.raises(tp.OptionError, match=f"option {next(iter(given))} has no effect on a stored rectification: leave it out"):
         tp.rectify(pair.left, pair.right, rig, stored=True, **given)
+
+
+def test_points_at_infinity_are_not_at_1():
+    homography = tp.Model("homography", [[1, 0.02, 5], [-0.02, 1, 3], [2**-10, 2**-12, 1]])
+    far = [[1, 2, 0], [1, -4, 0], [0, 0, 0]]
+    found = homography.apply([*far, [4, 6, 2]])
+    assert np.allclose(found[0], homography.apply([1e12, 2e12])) and np.isnan(found[1:3]).all()
+    assert np.array_equal(found[3], homography.apply([2, 3])) and np.array_equal(homography.apply([1, 2, 0]), found[0])
+    assert np.isnan(tp.Model("affine", [[1, 0.02, 5], [-0.02, 1, 3]]).apply(far)).all()
+    epipolar = tp.Model("fundamental", [[0, -1e-6, 1e-3], [2e-6, 0, -0.1], [-1e-3, 0.1, 0]])
+    assert np.allclose(epipolar.apply([1, 2, 0]), epipolar.apply([1e12, 2e12]) / 1e12)
+
+    a = np.random.default_rng(1).uniform(0, 400, (40, 2))
+    b = np.pad(homography.apply(a), ((0, 0), (0, 1)), constant_values=1)
+    b[:5, 2] = 0
+    for estimate in (tp.fit(a, b), tp.estimate(a, b)):
+        assert np.allclose(estimate.apply(a[5:]), b[5:, :2]) and np.array_equal(estimate.inliers, b[:, 2] != 0)
+    assert np.isinf(homography.residuals(a, b)[:5]).all()
+
+
+def test_four_exact_pairs_are_fitted_and_estimated_on_demand():
+    homography = tp.Model("homography", [[1, 0.02, 5], [-0.02, 1, 3], [1e-4, 2e-4, 1]])
+    a = np.array([[0, 0], [300, 10], [290, 200], [5, 210.0]])
+    b = homography.apply(a)
+    with pytest.raises(tp.ModelError):
+        tp.estimate(a, b)
+    for found in (tp.fit(a, b), tp.estimate(a, b, false_alarms=math.inf)):
+        assert np.allclose(found.apply(a), b)

@@ -684,3 +684,82 @@ def test_the_mask_of_a_masked_array_counts(scene):
     assert (lacking[0] & ~lacking[1]).sum() > 10_000
     both = raster.Raster(np.ma.masked_array(scene.moving, hole), mask=~hole.T.T)
     assert np.array_equal(both.valid() == 0, hole)
+
+
+def test_bands_of_a_masked_array_may_lack_data_each_for_itself(scene):
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:120, 60:200] = True
+    apart, heights = np.stack([hole, hole & False]), scene.moving.astype(np.int16) + 100
+    ends = np.where(heights % 2, -32768, 32767).astype(np.int16)
+    for values, fill, given, nodata in (
+        (heights, -9999, None, -9999),  # as rasterio reads a file
+        (heights, 150, None, -32768),  # the fill value is data
+        (heights, -9999, -5, -5),
+        (heights, -9999, -99999, -9999),  # beyond the type
+        (ends, 32767, None, -32767),
+        (scene.moving.clip(1, 255), None, None, 0),
+        (scene.moving > 99, None, None, 255),
+    ):
+        masked = np.ma.masked_array(np.stack([values, values]), apart, fill_value=fill)
+        last = np.ma.masked_array(np.moveaxis(masked.data, 0, -1), np.moveaxis(apart, 0, -1), fill_value=fill)
+        for form in (masked, last):
+            found = raster.Raster(form, nodata=given)
+            assert found.nodata == nodata and np.array_equal(found.values == nodata, apart), (fill, given)
+            assert np.array_equal(found.values[1], values) and found.valid().all()
+    whole = np.ma.masked_array(np.stack([np.arange(256, dtype=np.uint8).reshape(16, 16)] * 2), apart[:, 35:51, 50:66])
+    with pytest.raises(tp.ImageError, match=r"all values of uint8 are data.*astype"):
+        raster.Raster(whole)
+    assert np.isnan(raster.Raster(whole.astype(np.float32)).values).any()
+
+    masked = np.ma.masked_array(np.stack([heights, heights]), apart, fill_value=-9999)
+    placed = raster.register((scene.reference, PLACE), masked, "affine", device="cpu")
+    assert placed.warped.nodata == -9999 and placed.warped.values[placed.warped.values != -9999].min() > 50
+    x, y = placed.registration.tie_points.xy_a.astype(int).T
+    assert len(x) > 100 and not hole[y, x].any()
+
+
+def test_a_colour_of_a_masked_array_lacks_data_as_the_pixel_does(scene):
+    hole = np.zeros(scene.moving.shape, bool)
+    hole[40:120, 60:200] = True
+    red = np.stack([hole, hole & False, hole & False])
+    colours = np.stack([scene.moving.clip(1, 255)] * 3)
+    for form, mask in ((colours, red), (np.moveaxis(colours, 0, -1), np.moveaxis(red, 0, -1))):
+        found = raster.register((scene.reference, PLACE), np.ma.masked_array(form, mask), "affine", device="cpu")
+        assert np.array_equal(found.moving.valid() == 0, hole), "as Sift.detect has it"
+        assert not hole[tuple(found.registration.tie_points.xy_a.astype(int).T[::-1])].any()
+    features = tp.Sift(device="cpu").detect(np.ma.masked_array(form, mask))
+    assert not hole[tuple(features.xy.astype(int).T[::-1])].any()
+    # Rasterio masks what is nodata of each colour, but a green pixel may lack red.
+    of_file = np.ma.masked_array(np.where(red, 0, colours), red, fill_value=0)
+    assert raster.Raster(of_file).nodata == 0 and raster.Raster(of_file).valid().all()
+
+
+def test_a_last_axis_of_one_is_a_channel_unless_a_mask_says_otherwise(scene):
+    picture = raster.read((scene.moving[..., None], PLACE))
+    assert np.array_equal(picture.bands[0], scene.moving) and picture.shape == scene.moving.shape
+    for columns in (1, 4):
+        narrow = np.zeros((9, 6, columns), np.uint8)
+        assert raster.Raster(narrow, mask=np.ones((6, columns))).shape == (6, columns), "bands of a dataset"
+        assert raster.Raster(narrow).shape == (9, 6)
+    xarray = pytest.importorskip("xarray")
+    assert raster.read(xarray.DataArray(narrow, dims=("band", "y", "x"))).shape == (6, 4)
+
+
+def test_points_of_a_georeferenced_picture_are_on_its_own_map(scene, command, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    degrees = rasterio.Affine(1e-5, 0, 9, 0, -1e-5, 44)
+    places = {"ref": ("EPSG:32633", rasterio.Affine(*PLACE)), "moving": ("EPSG:4326", degrees)}
+    for (name, (crs, transform)), image in zip(places.items(), (scene.reference, scene.moving)):
+        profile = raster.Raster(image, transform, crs).profile
+        with rasterio.open(tmp_path / f"{name}.tif", "w", **profile) as file:
+            file.write(image, 1)
+    words = (tmp_path / "moving.tif", tmp_path / "ref.tif", "--model", "affine", "-o", tmp_path / "command.points")
+    assert command("match", *words).returncode == 0
+    raster.register(tmp_path / "ref.tif", tmp_path / "moving.tif", "affine").to_qgis_points(tmp_path / "python.points")
+    for of in ("command", "python"):
+        rows = np.loadtxt(tmp_path / f"{of}.points", delimiter=",", skiprows=2)
+        reference, moving = (
+            (xy - (t.c, t.f)) / (t.a, t.e) - 0.5 for (_, t), xy in zip(places.values(), (rows[:, :2], rows[:, 2:4]))
+        )
+        off = np.linalg.norm(scene.moving_from_reference.apply(reference) - moving, axis=1)
+        assert len(off) > 50 and np.median(off) < 0.3, of

@@ -255,9 +255,9 @@ def disparities(given: Any, what: str) -> Any:
     return found
 
 
-def points(given: Any, what: str) -> npt.NDArray[np.float64]:
-    """Places as (N, 2): from that shape, from OpenCV's (N, 1, 2), (1, N, 2) and (N, 2, 1), and from
-    homogeneous (N, 3)."""
+def homogeneous(given: Any, what: str) -> npt.NDArray[np.float64]:
+    """Places as (N, 3), (x, y, w): from (N, 2), where w is 1, from OpenCV's (N, 1, 2), (1, N, 2) and (N, 2, 1), and
+    from homogeneous (N, 3)."""
     import numpy as np
 
     found = array(given, what)
@@ -273,11 +273,17 @@ def points(given: Any, what: str) -> npt.NDArray[np.float64]:
             f"{what} has the shape {shape}: expected (N, 2), (N, 1, 2) or (1, N, 2), or homogeneous coordinates (N, 3)"
         )
     found = found.astype(np.float64)
-    if found.shape[1] == 2:
-        return found
-    # As in OpenCV a last coordinate of 0 counts as 1: points of a plane in space have it.
+    return found if found.shape[1] == 3 else np.insert(found, 2, 1.0, axis=1)
+
+
+def points(given: Any, what: str, *, at_infinity: float = 1.0) -> npt.NDArray[np.float64]:
+    """Places as (N, 2), from what `homogeneous` takes. Those at infinity are divided by `at_infinity`: as in OpenCV by
+    1, because points of a plane in space have a last coordinate of 0; by NaN they are none."""
+    import numpy as np
+
+    found = homogeneous(given, what)
     last = found[:, 2:]
-    places: npt.NDArray[np.float64] = found[:, :2] / np.where(last == 0, 1.0, last)
+    places: npt.NDArray[np.float64] = found[:, :2] / np.where(last == 0, at_infinity, last)
     return places
 
 

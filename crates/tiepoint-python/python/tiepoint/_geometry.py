@@ -87,19 +87,29 @@ class Model(Result):
         Parameters
         ----------
         xy : array_like, (N, 2), (N, 1, 2) or (N, 3), or one point, (2,) or (3,)
-            Points of A in pixels; three values are homogeneous coordinates.
+            Points of A in pixels; three values are homogeneous coordinates, of which the last is 0 of a point at
+            infinity: a homography maps it to its vanishing point.
 
         Returns
         -------
         ndarray
-            (N, 2) points of B, NaN on the horizon; for epipolar geometry (N, 3), the lines p x + q y + r = 0. Of one
-            point (2,) or (3,).
+            (N, 2) points of B, NaN at infinity and on the horizon; for epipolar geometry (N, 3), the lines p x + q y +
+            r = 0. Of one point (2,) or (3,).
         """
+        import numpy as np
+
         given = _arrays.array(xy, "xy")
         if given.shape in ((2,), (3,)):
-            one: _Floats = _core.apply(self._between_pixels(), _arrays.points(given[None], "xy"))[0]
+            one: _Floats = self.apply(given[None])[0]
             return one
-        return _core.apply(self._between_pixels(), _arrays.points(given, "xy"))
+        model, of_a = self._between_pixels(), _arrays.homogeneous(given, "xy")
+        found, far = _core.apply(model, _arrays.points(of_a, "xy")), of_a[:, 2] == 0
+        if far.any() and found.shape[1] == 3:
+            found[far] -= _core.apply(model, np.zeros((1, 2)))
+        elif far.any():
+            to = of_a[far] @ self.matrix.T
+            found[far] = to[:, :2] / np.where(to[:, 2:] == 0, math.nan, to[:, 2:])
+        return found
 
     def inverse(self) -> Model:
         """The model from B to A.
@@ -117,8 +127,9 @@ class Model(Result):
         return Model(*found)  # type: ignore[arg-type]
 
     def residuals(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> _Floats:
-        """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with."""
-        return _core.residuals(self._between_pixels(), _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b"))
+        """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with.
+        It is infinite where a point is at infinity or not finite."""
+        return _core.residuals(self._between_pixels(), _places(xy_a, "xy_a"), _places(xy_b, "xy_b"))
 
     def pose(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> tuple[_Floats, _Floats]:
         """The pose of B's camera relative to A's, from an essential matrix.
@@ -149,7 +160,7 @@ class Model(Result):
             raise ModelError(f"the model is {self.kind}: expected an essential matrix, with its cameras, for a pose")
         # Refuses points that are not pairs, and knows which are finite.
         usable = self.residuals(xy_a, xy_b) < math.inf
-        return pose(self.matrix, self.cameras, *(_arrays.points(xy, "the points")[usable] for xy in (xy_a, xy_b)))
+        return pose(self.matrix, self.cameras, *(_places(xy, "the points")[usable] for xy in (xy_a, xy_b)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -214,6 +225,11 @@ class Estimate(Result):
         return [("model", self.model.kind), ("inliers", f"{int(self.inliers.sum())} of {n}"), ("rms", f"{self.rms:.3f} px")]
 
 
+def _places(xy: Any, what: str) -> _Floats:
+    """Points as (N, 2), NaN where homogeneous coordinates are those of a point at infinity."""
+    return _arrays.points(xy, what, at_infinity=math.nan)
+
+
 def _pair(cameras: Any) -> tuple[_Floats, _Floats]:
     """The matrices of two cameras."""
     given = tuple(cameras) if hasattr(cameras, "__iter__") else ()
@@ -274,24 +290,29 @@ def estimate(
     Parameters
     ----------
     xy_a, xy_b : array_like, (N, 2), (N, 1, 2) or (N, 3)
-        Points that may show the same thing, in pixels; three values are homogeneous coordinates.
+        Points that may show the same thing, in pixels; three values are homogeneous coordinates. Pairs with a point at
+        infinity or with coordinates that are not finite are left out.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     threshold : float
-        Largest residual of an inlier in pixels. The command calls it ``--inlier-distance``.
+        Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised
+        coordinates with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The command calls it
+        ``--inlier-distance``.
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
         The most samples. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
-        Refuse a model if wrong matches alone are expected to give more than this many models as good as it. ``inf`` also
-        accepts an essential matrix of a camera that only turned.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it, as four
+        exact pairs do of a homography: of pairs that are known to be right, `fit` gives the model. ``inf`` refuses
+        none; it also accepts an essential matrix of a camera that only turned.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
         Better pairs are sampled earlier.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
+        OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
@@ -330,7 +351,8 @@ def fit(
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
         What relates them.
     cameras : tuple of array_like, (3, 3) each, optional
-        The matrices K of A and B, which an essential matrix needs.
+        The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
+        OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
     K : array_like, (3, 3), optional
         The matrix of one camera that took both, in place of `cameras`.
     device : Device or str, optional
@@ -339,8 +361,8 @@ def fit(
     Returns
     -------
     Estimate
-        Every pair is an inlier, except those with coordinates that are not finite, and those that the best homography
-        puts on or beyond its horizon.
+        Every pair is an inlier, except those with a point at infinity or coordinates that are not finite, and those
+        that the best homography puts on or beyond its horizon.
 
     Raises
     ------
@@ -362,7 +384,7 @@ def _estimated(
         cameras = _pair(cameras)
     elif model == "essential":
         raise OptionError("an essential matrix needs the cameras: expected K, the matrix (3, 3) of both, or cameras=(K_a, K_b)")
-    a, b = _arrays.points(xy_a, "xy_a"), _arrays.points(xy_b, "xy_b")
+    a, b = _places(xy_a, "xy_a"), _places(xy_b, "xy_b")
     found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
     essential = model == "essential"
     made = Model(*found, cameras if essential else None)  # type: ignore[arg-type]

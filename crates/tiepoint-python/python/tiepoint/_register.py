@@ -188,7 +188,9 @@ def register(
     detector : Sift or Surf, optional
         The detector of features; ``Sift()`` if not given.
     mask_fixed, mask_moving : array_like, (H, W), optional
-        Not 0 where the images are used. A masked array is also used only where it is not masked.
+        Not 0 where features are searched. What `mask_moving` leaves out is still warped, and `covered`; for pixels that
+        hold no data give a masked array (``numpy.ma``), which is searched, warped and covers only where it is not
+        masked.
     ratio, mutual, same_sign, max_distance
         Matching, as in `match`.
     threshold, confidence, max_iterations, false_alarms, seed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
 import os
+import pathlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _arrays, _core
@@ -167,9 +169,13 @@ def read_matches(path: _Path) -> StoredMatches:
     """Read tie points, recognised by their content, such as those of other programs for `tiepoint.estimate`.
 
     All that `write_matches` writes is read, except COLMAP's format, which has no places: CSV, JSON, NPZ, text with
-    uncertainties of the Ames Stereo Pipeline, a file of MicMac's ``Homol``, ``sift_matches.txt`` of s2p, and points of
-    QGIS that lie on pixels of a picture.
+    uncertainties of the Ames Stereo Pipeline, a file of MicMac's folder ``Homol`` (``PastisA/B.txt``),
+    ``sift_matches.txt`` of s2p, and points of QGIS that lie on pixels of a picture.
     """
+    if os.path.isdir(path):
+        files = sorted(pathlib.Path(path).glob("Pastis*/*.txt"))
+        told = f"expected the file of a pair, such as {files[0]}" if files else "expected a file"
+        raise IsADirectoryError(errno.EISDIR, f"a folder: {told}", os.fspath(path))
     return StoredMatches(**_core.read_matches(path))
 
 
@@ -208,7 +214,7 @@ def write_matches(
     _core.write_matches(path, format, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers)
 
 
-def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = False) -> npt.NDArray[np.float32]:
+def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | None = None) -> npt.NDArray[np.float32]:
     """Read a disparity map: (H, W) float32, NaN where there is none.
 
     Parameters
@@ -217,10 +223,40 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = Fa
         ``.pfm``, ``.tif``, ``.exr``, ``.npy``, ``.png`` or another image.
     scale : float, optional
         Stored values are this many times the disparity; if not given, 256 for 16 bits and otherwise 1.
-    signed : bool
-        Take floats of 0 and below as disparities; otherwise they are unknown.
+    signed : bool, optional
+        Whether floats of 0 and below are disparities; otherwise they are unknown. If not given, they are disparities in
+        a map that marks others as unknown by NaN, infinity or the no-data value of its file, as `write_disparity` does,
+        or that has more of them than 0 and one other number, such as OpenCV's −1. Of whole numbers 0 is always unknown.
+
+    Warns
+    -----
+    UserWarning
+        When `signed` is not given, and values below −1 or most of the map are taken for unknown.
     """
-    return _core.read_disparity(path, scale, signed)
+    found = _core.read_disparity(path, scale, signed is not False)
+    if signed is None:
+        _mark_unknown(found, os.fspath(path))
+    return found
+
+
+def _mark_unknown(found: npt.NDArray[np.float32], path: str) -> None:
+    """Make values of 0 and below NaN where they mark unknown pixels."""
+    import warnings
+
+    import numpy as np
+
+    low = found <= 0
+    marks = np.unique(found[low])
+    if np.isnan(found).any() or len(marks[marks < 0]) > 1 or len(marks) == 0:
+        return
+    found[low] = math.nan
+    if marks[0] < -1 or low.mean() > 0.5:
+        told = " and ".join(f"{value:g}" for value in marks)
+        warnings.warn(
+            f"{path}: {int(low.sum())} of {low.size} values are {told}, which is taken for unknown: "
+            "signed=True takes them as disparities, signed=False is silent",
+            stacklevel=3,
+        )
 
 
 def write_disparity(path: _Path, disparity: Any, *, compress: _Compression = "none") -> None:

@@ -67,8 +67,11 @@ class Raster(Result):
     Attributes
     ----------
     values : ndarray
-        (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 2 to 4), become bands; where a
-        masked array is masked there is no data.
+        (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 1 to 4), become bands. More
+        than four bands of at most four columns look like these; they are taken as bands if `mask` is given. Where a
+        masked array is masked there is no data. If its bands differ in that, integers have `nodata` there: that which
+        is given, the array's fill value, or another that is no data's; but colours of bytes and of 16 bits without a
+        sign, which have data together, have none where one is masked, unless all masked values are `nodata` already.
     transform : Affine or tuple, optional
         From (column, row) to the map; None for a raster that has no place.
     crs : Any, optional
@@ -94,16 +97,12 @@ class Raster(Result):
 
         lent = hasattr(self.values, "__dlpack__") and not hasattr(self.values, "__array__")
         values, mask = np.from_dlpack(self.values) if lent else np.asarray(self.values), self.mask
-        holes: Any = np.ma.getmaskarray(self.values) if isinstance(self.values, np.ma.MaskedArray) else None
-        if values.ndim == 3 and values.shape[2] in (2, 3, 4) and values.shape[0] > 4:
+        given: Any = self.values if isinstance(self.values, np.ma.MaskedArray) else None
+        holes: Any = None if given is None else np.ma.getmaskarray(given)
+        is_picture = values.ndim == 3 and values.shape[2] <= 4 < values.shape[0]
+        if is_picture and (mask is None or np.shape(mask) != values.shape[1:]):
             values = np.moveaxis(values, -1, 0)
             holes = None if holes is None else np.moveaxis(holes, -1, 0)
-        if holes is not None and holes.any():
-            if holes.ndim == 3:
-                if values.dtype.kind == "f":
-                    values = np.where(holes, math.nan, values)
-                holes = holes.all(0)
-            mask = np.where(holes, 0, 255 if mask is None else np.asarray(mask))
         if values.ndim not in (2, 3) or 0 in values.shape:
             raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
         if values.dtype.kind not in "buif":
@@ -116,6 +115,9 @@ class Raster(Result):
                 raise ImageError(f"the nodata of a raster is {self.nodata!r}: expected one number, or None") from None
             object.__setattr__(self, "nodata", float(nodata) if isinstance(nodata, str) else nodata)
         object.__setattr__(self, "values", values)
+        if holes is not None and holes.any():
+            hidden = holes if holes.ndim == 2 else self._hide(holes, given.fill_value.item())
+            mask = np.where(hidden, 0, 255 if mask is None else np.asarray(mask))
         if self.transform is not None:
             _georeference.coefficients(self.transform)
         if mask is not None:
@@ -123,6 +125,39 @@ class Raster(Result):
             if mask.shape != values.shape[-2:]:
                 raise ImageError(f"the mask of a raster has the shape {mask.shape}: expected {values.shape[-2:]}")
             object.__setattr__(self, "mask", mask)
+
+    def _hide(self, holes: Any, fill: Any) -> npt.NDArray[np.bool_]:
+        """Give masked values, (bands, H, W), no data: NaN in floats, and `nodata` in integers if bands differ in what
+        is masked. Returns the pixels that hold no data, (H, W). `fill` is the fill value of the masked array."""
+        import numpy as np
+
+        values: Any = self.values
+        everywhere: npt.NDArray[np.bool_] = holes.all(0)
+        if values.dtype.kind == "f":
+            object.__setattr__(self, "values", np.where(holes, math.nan, values))
+            return everywhere
+        if (holes == everywhere).all():
+            return everywhere
+        used = np.unique(values[~holes])
+        nodata = fill if self.nodata is None else self.nodata
+        if not self._has_bands_apart():
+            # Of one colour, nodata may be a value; anything else that is masked spoils the pixel.
+            if nodata in used or not (values[holes] == nodata).all():
+                everywhere = holes.any(0)
+                return everywhere
+        elif self.nodata is None or not _fits(nodata, values.dtype):
+            values = values.astype(np.uint8) if values.dtype.kind == "b" else values
+            ends, between = np.iinfo(values.dtype), used[:-1][used[1:] != used[:-1] + 1] + 1
+            candidates = [fill] * _fits(fill, values.dtype) + [ends.min, ends.max, *between[:1].tolist()]
+            nodata = next((v for v in candidates if v not in used), None)
+            if nodata is None:
+                raise ImageError(
+                    f"the bands of a masked array differ in what is masked, and all values of {values.dtype} are data, "
+                    "so that none can be nodata: expected floats (.astype(\"float32\")), or a mask that all bands share"
+                )
+        object.__setattr__(self, "nodata", nodata)
+        object.__setattr__(self, "values", np.where(holes, values.dtype.type(nodata), values))
+        return everywhere
 
     @property
     def bands(self) -> npt.NDArray[Any]:
@@ -156,7 +191,7 @@ class Raster(Result):
 
     def _is_masked(self) -> bool:
         """Whether `mask` leaves out pixels that hold data by their values."""
-        return bool((self.valid() != dataclasses.replace(self, mask=None).valid()).any())
+        return self.mask is not None and bool((self._known(self.bands).any(0) & (self.mask == 0)).any())
 
     def _known(self, bands: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which values are data."""
@@ -409,8 +444,8 @@ def read(raster: Any) -> Raster:
     raster : rasterio dataset, path, DataArray, Raster or tuple
         A path is opened by rasterio. All bands of a dataset except alpha are read. A ``DataArray`` has the dimensions y
         and x (or latitude and longitude, or lat and lon), and may have a third one of bands. In a tuple (values,
-        transform, crs, nodata) values are (H, W) or (bands, H, W), or a picture (H, W, 2 to 4). The mask of a masked
-        array is used.
+        transform, crs, nodata) values are (H, W) or (bands, H, W), or a picture (H, W, 1 to 4), as of
+        `Raster`. The mask of a masked array is used.
 
     Returns
     -------
@@ -420,7 +455,8 @@ def read(raster: Any) -> Raster:
     Raises
     ------
     ImageError
-        When it is none of these, or its coordinates are not evenly spaced.
+        When it is none of these, or its coordinates are not evenly spaced; when the bands of a masked array of integers
+        differ in what is masked, and all values of their type are data.
     """
     if isinstance(raster, Raster):
         return raster
@@ -577,11 +613,18 @@ def _filled(moving: Raster, nodata: float | None) -> _Filled:
     if kept.kind == "f":
         fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
         return kept, fill, fill
-    if given is None or (float(given).is_integer() and np.iinfo(kept).min <= given <= np.iinfo(kept).max):
+    if given is None or _fits(given, kept):
         return kept, given, given or 0
     if nodata is not None:
         raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
     return kept, None, 0
+
+
+def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+    """Whether a type of integers has a value."""
+    import numpy as np
+
+    return float(value).is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
 def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -670,6 +713,8 @@ _ROWS, _COLUMNS = ("y", "lat", "latitude"), ("x", "lon", "longitude")
 def _of_data_array(array: Any) -> Raster:
     """A DataArray: dimensions by name; transform, CRS and nodata from ``spatial_ref``, the coordinates and the attributes,
     and from rioxarray if that is imported and has more of them."""
+    import numpy as np
+
     dims = [str(d) for d in array.dims]
     rows, columns = (next((d for d in dims if d in names), None) for names in (_ROWS, _COLUMNS))
     if rows is None or columns is None or len(dims) not in (2, 3):
@@ -701,5 +746,8 @@ def _of_data_array(array: Any) -> Raster:
         crs = crs if array.rio.crs is None else array.rio.crs
         nodata = array.rio.nodata if nodata is None else nodata
     valid = array.coords.get("valid")
-    told_there = valid is not None and {rows, columns} == set(valid.dims)
-    return Raster(values, transform, crs, nodata, valid.transpose(rows, columns).values if told_there else None)
+    # A mask says that the bands come first, however narrow they are.
+    mask = np.ones(values.shape[1:], bool) if values.ndim == 3 else None
+    if valid is not None and {rows, columns} == set(valid.dims):
+        mask = valid.transpose(rows, columns).values
+    return Raster(values, transform, crs, nodata, mask)
