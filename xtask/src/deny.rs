@@ -23,7 +23,8 @@ fn installed() -> Result<PathBuf> {
     if !runs(&program, &["--version"]) {
         println!("cargo-deny {VERSION} is built once into {} (some minutes)", tools.display());
         let mut install = cargo(&["install", "--quiet", "--debug", "--locked", "--root"]);
-        succeed(install.arg(&tools).args(["cargo-deny", "--version", VERSION]))?;
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0").arg(&tools).args(["cargo-deny", "--version", VERSION]);
+        succeed(&mut install)?;
     }
     Ok(program)
 }

@@ -212,6 +212,12 @@ def test_images_without_data_are_called_so(scene):
             tp.rectify(scene.reference, nothing, device="cpu")
 
 
+def test_a_finer_image_is_registered_with_a_warning(scene):
+    fine = tp.filter.resample(tp.filter.resample(scene.moving, "double"), "double")
+    with pytest.warns(UserWarning, match=r"the moving image is 4\.\d times as fine as the fixed one"):
+        tp.register(scene.reference, fine, "affine", device="cpu")
+
+
 def test_messages_name_arguments_and_no_flags(scene):
     unlike = [tp.synth.scene((200, 150), np.eye(3), seed=seed).reference for seed in (3, 4)]
     for options in ({"views": 1, "modality": "same"}, {"modality": "cross"}, {"views": 2, "model": "affine"}):

@@ -145,6 +145,26 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tm
         assert np.array_equal(placed.dataset_mask(), shown)
     run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.points")
     assert b"mapX and mapY are pixels" in run.stderr and b"#CRS" not in (tmp_path / "theirs.points").read_bytes()
+    # Nor does a map that lies there by control points alone.
+    points = [rasterio.control.GroundControlPoint(y, x, 2 * x, -2 * y) for x, y in ((0, 0), (320, 0), (0, 240))]
+    with rasterio.open(tmp_path / "map.tif", "w", **{**profile, "driver": "GTiff", "transform": None, "crs": None}) as file:
+        file.write(scene.reference, 1)
+        file.gcps = (points, rasterio.crs.CRS.from_epsg(32632))
+    run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.points")
+    assert b"map.tif: it lies on the map by control points alone" in run.stderr and b"mapX and mapY are pixels" in run.stderr
+
+
+def test_colours_that_bands_show_are_kept(scene, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    colours = [getattr(rasterio.enums.ColorInterp, name) for name in ("blue", "green", "red", "undefined")]
+    profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320, "photometric": "MINISBLACK"}
+    with rasterio.open(tmp_path / "bgrn.tif", "w", **profile) as file:
+        file.write(np.stack([scene.moving] * 4))
+        file.colorinterp = colours
+    tp.io.write(tmp_path / "map.tif", scene.reference)
+    command("register", tmp_path / "map.tif", tmp_path / "bgrn.tif", "--model", "affine", "-o", tmp_path / "out.tif")
+    with rasterio.open(tmp_path / "out.tif") as file:
+        assert list(file.colorinterp) == colours
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])

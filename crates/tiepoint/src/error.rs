@@ -151,9 +151,9 @@ impl fmt::Display for Shortage {
             Self::Limit(limit) => {
                 write!(f, "more than the limit of {limit}; raise the limit or use a smaller input")
             }
-            Self::Host => {
-                f.write_str("which the system does not have; a limit of memory lets the work run in parts")
-            }
+            Self::Host => f.write_str(
+                "which the system does not have; use a smaller input, or for stereo a limit of memory",
+            ),
             Self::Device { name, free: Some(free) } => write!(f, "{name} has {free} free"),
             Self::Device { name, free: None } => write!(f, "{name} has less"),
             Self::DeviceLimit { name, limit } => write!(f, "more than the {limit} that {name} may give"),

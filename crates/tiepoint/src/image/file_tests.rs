@@ -50,6 +50,22 @@ fn decoded(bytes: &[u8]) -> Result<AnyImage> {
     decode(bytes, "test", &ReadOptions::default())
 }
 
+/// Near infrared beside three colours would hide what is dark in it.
+#[test]
+fn bands_none_of_which_is_alpha_are_not_written_where_the_last_would_be() {
+    for (channels, kind) in [(2, 0), (4, 0), (4, 1), (4, 2)] {
+        let image = image_of(kind, Size::new(5, 4), channels);
+        let layout = Layout { alpha: None, ..Layout::usual(channels) };
+        for extension in ["png", "pam", "exr"] {
+            let file = Scratch::new(extension);
+            let told = write_known(&file.0, &image, &Known { layout: Some(layout), ..Known::default() });
+            assert!(matches!(told, Err(Error::Format { .. })), "{channels}, {extension}: {told:?}");
+            assert!(!file.0.exists(), "{extension}");
+            write_known(&file.0, &image, &Known::default()).unwrap();
+        }
+    }
+}
+
 #[test]
 fn the_header_tells_size_and_type() {
     for extension in ["png", "tif", "pfm"] {
