@@ -1,5 +1,5 @@
 //! Descriptors of unit length (times 512 for bytes), a tenth of them in both images. `--portable` uses no tensor cores,
-//! `--sign` searches each sign separately, as matching does by default.
+//! `--sign` searches each sign separately, as matching does by default. `--repeat` compares many runs, to find races.
 
 use crate::timing::{Arguments, Outcome, all_threads, checked, device_seconds, open_gpu, stages};
 use tiepoint::device::gpu::Commands;
@@ -8,6 +8,8 @@ use tiepoint::feature::{Descriptors, Features, Keypoint};
 use tiepoint::image::Size;
 use tiepoint::matching::{GpuMatcher, MatchOptions, match_features, nearest_neighbours};
 use tiepoint::synth::Random;
+
+const REPEATS: usize = 20_000;
 
 /// Descriptors with many small values and few large ones, like a SIFT descriptor.
 fn descriptor(random: &mut Random, dimension: usize) -> Vec<f32> {
@@ -40,7 +42,8 @@ fn features(rows: &[Vec<f32>], dimension: usize, floats: bool, random: &mut Rand
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
-    let [portable, sign, check] = ["--portable", "--sign", "--check"].map(|flag| arguments.flag(flag));
+    let [portable, sign, check, repeat] =
+        ["--portable", "--sign", "--check", "--repeat"].map(|flag| arguments.flag(flag));
     let (n, m, dimension) = (arguments.at(0, 16_000)?, arguments.at(1, 16_000)?, arguments.at(2, 128)?);
     let floats = arguments.words().get(3).is_some_and(|word| word == "f32");
 
@@ -70,6 +73,15 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
         comparisons / seconds * 1e-9
     );
     stages(&gpu, || Ok(graph.run()?))?;
+    if repeat {
+        let first = found.download()?;
+        let mut differing = 0;
+        for _ in 0..REPEATS {
+            graph.run()?;
+            differing += usize::from(found.download()? != first);
+        }
+        println!("{differing} of {REPEATS} runs differ from the first");
+    }
     if check {
         let cpu = all_threads()?.into();
         checked(|| match sign {
