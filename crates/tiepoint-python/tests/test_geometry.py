@@ -109,6 +109,11 @@ def test_essential_matrices_need_cameras():
         assert np.allclose(found.model.inverse().residuals(b[:, :2], a[:, :2]), 0, atol=1e-4)
     with pytest.raises(tp.ImageError, match="camera"):
         tp.estimate(a[:, :2], b[:, :2], "essential", cameras=(k, np.ones((3, 3))))
+    # Normalised coordinates, with a threshold in pixels.
+    u, v = ((p @ np.linalg.inv(k).T)[:, :2] for p in (a, b))
+    with pytest.raises(tp.ModelError, match="the threshold 3 is 3 focal lengths"):
+        tp.estimate(u, v, "essential", K=np.eye(3))
+    assert tp.estimate(u, v, "essential", K=np.eye(3), threshold=3 / 300).inliers.all()
 
 
 def test_a_pose_of_an_essential_matrix():

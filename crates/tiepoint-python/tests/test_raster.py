@@ -158,10 +158,12 @@ def test_colours_that_bands_show_are_kept(scene, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     colours = [getattr(rasterio.enums.ColorInterp, name) for name in ("blue", "green", "red", "undefined")]
     profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320, "photometric": "MINISBLACK"}
+    profile["transform"] = rasterio.Affine(2, 0, 1e5, 0, -2, 2e5)
     with rasterio.open(tmp_path / "bgrn.tif", "w", **profile) as file:
         file.write(np.stack([scene.moving] * 4))
         file.colorinterp = colours
-    tp.io.write(tmp_path / "map.tif", scene.reference)
+    with rasterio.open(tmp_path / "map.tif", "w", **{**profile, "count": 1}) as file:
+        file.write(scene.reference, 1)
     command("register", tmp_path / "map.tif", tmp_path / "bgrn.tif", "--model", "affine", "-o", tmp_path / "out.tif")
     with rasterio.open(tmp_path / "out.tif") as file:
         assert list(file.colorinterp) == colours

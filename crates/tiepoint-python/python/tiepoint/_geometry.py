@@ -385,8 +385,17 @@ def _estimated(
     elif model == "essential":
         raise OptionError("an essential matrix needs the cameras: expected K, the matrix (3, 3) of both, or cameras=(K_a, K_b)")
     a, b = _places(xy_a, "xy_a"), _places(xy_b, "xy_b")
-    found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
     essential = model == "essential"
+    try:
+        found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
+    except ModelError as error:
+        focal = min(min(k[0, 0], k[1, 1]) for k in cameras) if essential else math.inf
+        if options is None or options["threshold"] < 0.1 * focal:
+            raise
+        raise ModelError(
+            f"{error}; the threshold {options['threshold']:g} is {options['threshold'] / focal:.2g} focal lengths: points of "
+            "normalised coordinates need one below 0.01"
+        ) from None
     made = Model(*found, cameras if essential else None)  # type: ignore[arg-type]
     return Estimate(made, inliers, rms, iterations, (a, b) if essential else None)
 

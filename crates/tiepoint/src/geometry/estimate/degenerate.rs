@@ -348,7 +348,12 @@ fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> 
         let (off, wrong) = (inliers.iter().filter(is_off).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(|i| near(i).max(anywhere)).sum::<f64>() / wrong as f64;
         // Two matches off the plane fix the epipole, more confirm it.
-        off < 3 || false_alarms(wrong, off, 2, p) > PARALLAX_ALARMS
+        if off < 3 || off as f64 <= p * wrong as f64 {
+            return true;
+        }
+        // p is not small here, so that the others count: they are not in reach of their lines.
+        let others = if off < wrong { (wrong - off) as f64 * libm::log(1.0 - p) } else { 0.0 };
+        false_alarms(wrong, off, 2, p) + others > PARALLAX_ALARMS
     })
 }
 

@@ -135,9 +135,6 @@ pub fn estimate(
     cpu: &Cpu,
 ) -> Result<Estimate> {
     options.check()?;
-    if kind == ModelKind::Essential {
-        check_threshold(options.threshold_px, &cameras(options)?)?;
-    }
     let _stage = cpu.stage("estimate");
     cpu.run(|| {
         let problem = Problem::new(kind, pairs, options, cpu)?;
@@ -287,17 +284,6 @@ const NO_ESSENTIAL: Mat3 = [[0.0; 3]; 3];
 
 fn cameras(options: &RobustOptions) -> Result<[Camera; 2]> {
     options.cameras.ok_or_else(|| Error::option("cameras", "none", "both cameras, for an essential matrix"))
-}
-
-/// Fails for a threshold in other units than the cameras: of an angle of more than a tenth of a radian.
-fn check_threshold(threshold_px: f64, cameras: &[Camera; 2]) -> Result<()> {
-    let focal = cameras.iter().flat_map(|camera| camera.focal).fold(f64::INFINITY, f64::min);
-    if threshold_px < 0.1 * focal {
-        return Ok(());
-    }
-    let expected =
-        format!("below a tenth of the focal length, which is {focal} px (1 where points are normalised)");
-    Err(Error::option("threshold_px", threshold_px, expected))
 }
 
 impl<'p> Problem<'p> {

@@ -546,22 +546,6 @@ fn a_camera_that_only_turned_has_no_essential_matrix() {
     }
 }
 
-/// With normalised points, 3 would be three focal lengths.
-#[test]
-fn a_threshold_in_pixels_is_refused_for_normalised_points() {
-    let camera = Camera { focal: [1.0; 2], principal: [0.0; 2], distortion: Default::default() };
-    let options = RobustOptions::default().with_cameras(Some([camera; 2]));
-    let normalised = |p: [f64; 2]| [(p[0] - 320.0) / 500.0, (p[1] - 240.0) / 500.0];
-    let pairs = turned(0, 100, 0.3, 0.5, 0.5);
-    let pairs: Vec<_> =
-        pairs.iter().map(|p| Correspondence { a: normalised(p.a), b: normalised(p.b), ..*p }).collect();
-    let found = |threshold: f64| {
-        estimate(ModelKind::Essential, &pairs, &options.with_threshold_px(threshold), &Cpu::sequential())
-    };
-    assert!(matches!(found(3.0), Err(Error::Option { name: "threshold_px", .. })), "{:?}", found(3.0));
-    assert!(found(3.0 / 500.0).unwrap().inliers.len() >= 95);
-}
-
 /// Pixels to degrees or to metres far away: the units of A and B differ by any factor.
 #[test]
 fn units_may_differ_by_any_factor() {

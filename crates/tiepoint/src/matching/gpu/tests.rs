@@ -1,12 +1,15 @@
 use super::super::tests::{Numbers, features, unlike};
 use super::*;
-use crate::device::Cpu;
 use crate::device::gpu::all;
+use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuDescriptors;
 use crate::feature::{Descriptors, Features};
-use crate::geometry::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+use crate::geometry::two_view::{ImageCamera, ImagePair, TwoViewOptions, Verifier};
+use crate::geometry::{Affine, Correspondence, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::image::Size;
 use crate::matching::{Guide, nearest};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tiepoint_gpu::KernelSource;
 
 fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
@@ -367,4 +370,50 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         sources.extend([places::source::<u8>(bytes, model), places::source::<f32>(floats, model)]);
     }
     sources
+}
+
+/// Other kernels on a card delay the warps of a search, so that those which do not wait for each other show it.
+#[test]
+fn searches_beside_other_work_repeat_themselves() {
+    let (mut numbers, options) = (Numbers(31), MatchOptions::default().with_ratio(None).with_mutual(false));
+    for gpu in all() {
+        let is_card = gpu.info().api == Api::Cuda;
+        let (features, matches, time) = if is_card { (15_840, 3000, 8.0) } else { (150, 40, 0.0) };
+        let matcher = GpuMatcher::new(gpu);
+        let sides: Vec<_> = (0..8)
+            .map(|_| matcher.send(&bytes(&mut numbers, features, 128, 60), &options).unwrap())
+            .collect();
+        let pairs: Vec<_> = (1..8).flat_map(|b| (0..b).map(move |a| [a, b])).collect();
+        let pairs: Vec<_> = pairs.iter().map(|[a, b]| [&sides[*a], &sides[*b]]).collect();
+        let first = matcher.match_batch(&pairs, &options).unwrap();
+        let mut place = || [0; 2].map(|_| f64::from(numbers.next() % 10_000) * 0.1);
+        let mut moved =
+            || (0..matches).map(|_| Correspondence { a: place(), b: place(), quality: 0.0 }).collect();
+        let scenes: Vec<Vec<_>> = (0..32).map(|_| moved()).collect();
+        let view = ImageCamera::new(Size::new(1000, 1000));
+        let scenes: Vec<_> = scenes.iter().map(|scene| ImagePair::new(scene, view, view)).collect();
+        let beside = Processor::with_gpu(Cpu::sequential(), gpu.beside().unwrap());
+        let verifier = Verifier::new(&TwoViewOptions::default(), &beside).unwrap();
+        let (began, over) = (Instant::now(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    verifier.geometries(&scenes).unwrap();
+                }
+            });
+            let searches = [0; 3].map(|_| {
+                scope.spawn(|| {
+                    loop {
+                        let same = matcher.match_batch(&pairs, &options).unwrap() == first;
+                        if !same || began.elapsed().as_secs_f64() >= time {
+                            break same;
+                        }
+                    }
+                })
+            });
+            let same = searches.map(|search| search.join().unwrap());
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(same, [true; 3], "{gpu:?}");
+        });
+    }
 }

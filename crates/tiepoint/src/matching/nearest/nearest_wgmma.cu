@@ -192,6 +192,10 @@ KERNEL(search) {
                 near[r] = min(near[r], low[r]);
             }
         }
+        // All lanes have read the keys before a bulk copy may overwrite them, which the barrier alone does not order: without the
+        // fence a few keys in a billion were those of a later tile while other kernels ran beside this one.
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncwarp();
         if (lane == 0) barrier_arrive(empty + 8 * slot);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         phase ^= slot == 0;
