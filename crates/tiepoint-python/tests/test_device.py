@@ -1,11 +1,13 @@
 """Devices, threads, signals, forks."""
 
+import concurrent.futures
 import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -329,3 +331,32 @@ def test_errors_say_what_was_expected(call, scene, features):
     mistaken, message = MISTAKEN[call]
     with pytest.raises((tp.OptionError, tp.ImageError, TypeError), match=message):
         mistaken(scene.reference, features[0])
+
+
+def test_calls_beside_each_other_repeat_themselves():
+    """Kernels of several threads delay each other's warps, so that those which do not wait for each other show it."""
+    for device in tp.devices()[1:]:
+        is_card = device.name.startswith("cuda")
+        made = tp.synth.scene((1600, 1200) if is_card else (120, 90), np.eye(3), seed=5)
+        sift, surf = tp.Sift(device=device), tp.Surf(device=device)
+        stereo = tp.Stereo(disparities=128 if is_card else 16, device=device)
+        a, b = sift.detect(made.reference), sift.detect(made.moving)
+        calls = {
+            "sift": lambda: sift.detect(made.reference).descriptors,
+            "surf": lambda: surf.detect(made.moving).descriptors,
+            "match": lambda: tp.match(a, b, device=device).pairs,
+            "stereo": lambda: stereo.compute(made.reference, made.moving).disparity,
+            "structure": lambda: tp.register(made.reference, made.moving, modality="cross", device=device).warped,
+        }
+        first = {name: call() for name, call in calls.items()}
+        over = time.monotonic() + (20 if is_card else 0)
+
+        def repeated(name):
+            while True:
+                if not np.array_equal(calls[name](), first[name], equal_nan=True):
+                    return f"{device}: {name} differs"
+                if time.monotonic() >= over:
+                    return None
+
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            assert [told for told in threads.map(repeated, calls) if told] == []

@@ -154,7 +154,7 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tm
     assert b"map.tif: it lies on the map by control points alone" in run.stderr and b"mapX and mapY are pixels" in run.stderr
 
 
-def test_colours_that_bands_show_are_kept(scene, tmp_path):
+def test_colours_that_bands_show_are_kept(scene, command, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     colours = [getattr(rasterio.enums.ColorInterp, name) for name in ("blue", "green", "red", "undefined")]
     profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320, "photometric": "MINISBLACK"}
@@ -164,7 +164,8 @@ def test_colours_that_bands_show_are_kept(scene, tmp_path):
         file.colorinterp = colours
     with rasterio.open(tmp_path / "map.tif", "w", **{**profile, "count": 1}) as file:
         file.write(scene.reference, 1)
-    command("register", tmp_path / "map.tif", tmp_path / "bgrn.tif", "--model", "affine", "-o", tmp_path / "out.tif")
+    pair = [tmp_path / "map.tif", tmp_path / "bgrn.tif"]
+    command("register", *pair, "--model", "affine", "-o", tmp_path / "out.tif", check=True)
     with rasterio.open(tmp_path / "out.tif") as file:
         assert list(file.colorinterp) == colours
 

@@ -334,19 +334,26 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
 
 /// Whether a homography explains so many inliers of a fundamental matrix that chance could explain the rest.
 fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    let squared = all.as_kind(ModelKind::Homography).residuals(homography);
+    let (off_plane, off_line) = (all.as_kind(ModelKind::Homography).residuals(homography), all.residuals(f));
     let limit = all.threshold * all.threshold;
-    let every: Vec<usize> = (0..squared.len()).collect();
-    let anywhere = chance(all, f, &every);
+    // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
+    let mean = inliers.iter().map(|i| off_line[*i]).sum::<f64>() / inliers.len() as f64;
+    let band = limit.min(9.0 * mean);
+    let every: Vec<usize> = (0..off_plane.len()).collect();
+    let anywhere = (band / limit).sqrt() * chance(all, f, &every);
     // A wrong match lies anywhere, or at a distance from its place on the plane that noise or repeated structure gives it.
-    // Epipolar lines pass through that place, so that in a random direction it is within a threshold of the line with the
-    // probability 2/π asin(threshold / distance): nearly 1 for what is just off the plane.
-    let near = |i: &usize| std::f64::consts::FRAC_2_PI * libm::asin((limit / squared[*i]).sqrt());
+    // Epipolar lines pass through that place, so that in a random direction it is within the band with the probability
+    // 2/π asin(band / distance): nearly 1 for what is just off the plane where noise is as large as the threshold.
+    let near = |i: &usize| {
+        let share = (band / off_plane[*i]).sqrt().min(1.0);
+        (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
+    };
     // Far matches tell more, and near ones may be many more.
     [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
-        let is_off = |i: &&usize| squared[**i] > beyond * limit;
-        let (off, wrong) = (inliers.iter().filter(is_off).count(), every.iter().filter(is_off).count());
-        let p = every.iter().filter(is_off).map(|i| near(i).max(anywhere)).sum::<f64>() / wrong as f64;
+        let is_off = |i: &&usize| off_plane[**i] > beyond * limit;
+        let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
+        let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
+        let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;
         // Two matches off the plane fix the epipole, more confirm it.
         if off < 3 || off as f64 <= p * wrong as f64 {
             return true;
