@@ -306,18 +306,19 @@ impl Judge<'_> {
 
 /// Whether a homography explains so many inliers that chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers))
+    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers, 3))
 }
 
 /// Whether a rotation of the rays does. A plane determines an essential matrix but for a choice of two; a camera that only
-/// turned, or did not move, leaves its baseline open.
+/// turned, or did not move, leaves its baseline open. So does one that moved where fewer than a hundredth of the inliers show
+/// it: repeated structure along the lines, such as a row of windows, looks the same.
 fn only_turned(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = plane_of_most(all, judge, f, inliers);
     let turn = all.rays.zip(plane).and_then(|(rays, plane)| {
         let agreeing = judge.as_kind(ModelKind::Homography).inliers(&plane);
         rays.rotation(judge.points, &agreeing, judge.cpu)
     });
-    turn.is_some_and(|turn| explains(&turn, all, f, inliers))
+    turn.is_some_and(|turn| explains(&turn, all, f, inliers, (inliers.len() / 100).max(3)))
 }
 
 /// The homography that most of the inliers obey.
@@ -332,8 +333,9 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
     Some(plane.settle(plane.improve(best)).model)
 }
 
-/// Whether a homography explains so many inliers of a fundamental matrix that chance could explain the rest.
-fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+/// Whether a homography explains so many inliers of a fundamental matrix that chance could explain the rest, or that fewer than
+/// `least` are left. Two matches off the plane fix the epipole, more confirm it.
+fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usize) -> bool {
     let (off_plane, off_line) = (all.as_kind(ModelKind::Homography).residuals(homography), all.residuals(f));
     let limit = all.threshold * all.threshold;
     // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
@@ -354,8 +356,7 @@ fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> 
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
         let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;
-        // Two matches off the plane fix the epipole, more confirm it.
-        if off < 3 || off as f64 <= p * wrong as f64 {
+        if off < least || off as f64 <= p * wrong as f64 {
             return true;
         }
         // p is not small here, so that the others count: they are not in reach of their lines.

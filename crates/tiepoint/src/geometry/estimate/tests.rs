@@ -496,6 +496,18 @@ fn has_depth(kind: ModelKind, pairs: &[Correspondence], threshold: f64) -> bool 
     estimate(kind, pairs, &options, &Cpu::sequential()).is_ok()
 }
 
+/// A row of windows: every hundred and fiftieth match is displaced along the line by which the camera turned.
+#[test]
+fn repeated_structure_is_no_parallax() {
+    for seed in 0..5 {
+        let mut pairs = turned(seed, 3000, 0.2, 0.0, 0.5);
+        for (i, pair) in pairs.iter_mut().step_by(150).enumerate() {
+            pair.b[0] += 12.0 * (1 + i % 5) as f64;
+        }
+        assert!(!has_depth(ModelKind::Essential, &pairs, 1.0), "{seed}");
+    }
+}
+
 #[test]
 fn noise_is_no_parallax() {
     for kind in [ModelKind::Essential, ModelKind::Fundamental] {
