@@ -306,7 +306,14 @@ impl Judge<'_> {
 
 /// Whether a homography explains so many inliers that chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers, 3))
+    plane_of_most(all, judge, f, inliers).is_some_and(|plane| {
+        let off_plane = all.as_kind(ModelKind::Homography).residuals(&plane);
+        let off = inliers.iter().filter(|i| off_plane[**i] > all.threshold * all.threshold).count();
+        let wrong = all.points.len() - (inliers.len() - off);
+        let every: Vec<usize> = (0..all.points.len()).collect();
+        // Two matches off the plane fix the epipole, more confirm it.
+        off < 3 || false_alarms(wrong.max(off), off, 2, chance(all, f, &every)) > PARALLAX_ALARMS
+    })
 }
 
 /// Whether a rotation of the rays does. A plane determines an essential matrix but for a choice of two; a camera that only
@@ -318,7 +325,7 @@ fn only_turned(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) 
         let agreeing = judge.as_kind(ModelKind::Homography).inliers(&plane);
         rays.rotation(judge.points, &agreeing, judge.cpu)
     });
-    turn.is_some_and(|turn| explains(&turn, all, f, inliers, (inliers.len() / 100).max(3)))
+    turn.is_some_and(|turn| turn_explains(&turn, all, f, inliers))
 }
 
 /// The homography that most of the inliers obey.
@@ -333,19 +340,19 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
     Some(plane.settle(plane.improve(best)).model)
 }
 
-/// Whether a homography explains so many inliers of a fundamental matrix that chance could explain the rest, or that fewer than
-/// `least` are left. Two matches off the plane fix the epipole, more confirm it.
-fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usize) -> bool {
-    let (off_plane, off_line) = (all.as_kind(ModelKind::Homography).residuals(homography), all.residuals(f));
+/// Whether a rotation of the rays explains so many inliers that noise, repeated structure and chance could explain the rest.
+/// A plane has a verdict of its own on what is just off it; of a rotation the baseline is all that is sought.
+fn turn_explains(turn: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+    let (off_plane, off_line) = (all.as_kind(ModelKind::Homography).residuals(turn), all.residuals(f));
     let limit = all.threshold * all.threshold;
     // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
     let mean = inliers.iter().map(|i| off_line[*i]).sum::<f64>() / inliers.len() as f64;
     let band = limit.min(9.0 * mean);
     let every: Vec<usize> = (0..off_plane.len()).collect();
     let anywhere = (band / limit).sqrt() * chance(all, f, &every);
-    // A wrong match lies anywhere, or at a distance from its place on the plane that noise or repeated structure gives it.
-    // Epipolar lines pass through that place, so that in a random direction it is within the band with the probability
-    // 2/π asin(band / distance): nearly 1 for what is just off the plane where noise is as large as the threshold.
+    // A wrong match lies anywhere, or at a distance from where the turn puts it that noise or repeated structure gives it.
+    // Epipolar lines pass through there, so that in a random direction it is within the band with the probability
+    // 2/π asin(band / distance): nearly 1 for what is just off where noise is as large as the threshold.
     let near = |i: &usize| {
         let share = (band / off_plane[*i]).sqrt().min(1.0);
         (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
@@ -356,7 +363,7 @@ fn explains(homography: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], lea
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
         let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;
-        if off < least || off as f64 <= p * wrong as f64 {
+        if off < (inliers.len() / 100).max(3) || off as f64 <= p * wrong as f64 {
             return true;
         }
         // p is not small here, so that the others count: they are not in reach of their lines.
@@ -400,8 +407,9 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[us
     if off.len() < 2 {
         return best;
     }
-    // Noise puts many just off the plane: every other pair is drawn from those that are far off, if there are any.
-    let far: Vec<usize> = off.iter().copied().filter(|i| squared[*i] > 9.0 * limit).collect();
+    // Noise puts many just off a turn: every other pair is drawn from those that are far off, if there are any.
+    let turned = judge.kind == ModelKind::Essential;
+    let far: Vec<usize> = off.iter().copied().filter(|i| turned && squared[*i] > 9.0 * limit).collect();
     let mut random = Random::new(sample[0] as u64);
     let completed = (0..PARALLAX_SAMPLES).filter_map(|number| {
         let among = if number % 2 == 1 && far.len() > 1 { &far } else { &off };
@@ -411,8 +419,10 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[us
         (i != j).then(|| crate::geometry::matrix::unit(&product(&skew(e), &h))).flatten()
     });
     let found = judge.best_of(&completed.collect::<Vec<_>>());
-    // Two noisy matches give the direction of the parallax roughly, and fewer inliers than the improved model has.
-    found.map(|found| judge.improve(found)).filter(|found| found.inliers > best.inliers).unwrap_or(best)
+    // Two noisy matches give the direction of a baseline roughly, and fewer inliers than the improved model has.
+    let found =
+        found.filter(|found| turned || found.inliers > best.inliers).map(|found| judge.improve(found));
+    found.filter(|found| found.inliers > best.inliers).unwrap_or(best)
 }
 
 /// The rotation of the rays that at least three quarters of an essential matrix's inliers obey.
