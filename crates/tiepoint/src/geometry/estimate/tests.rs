@@ -526,6 +526,35 @@ fn noise_is_no_parallax() {
     }
 }
 
+#[test]
+fn a_camera_that_only_turned_has_no_essential_matrix() {
+    for turn in [[0.0; 3], [0.02, -0.1, 0.05]] {
+        for focal in [500.0, 8000.0] {
+            let mut random = Random::new(2);
+            let rotation = crate::geometry::matrix::cayley(turn.map(|t| t * 500.0 / focal));
+            let pairs: Vec<_> = (0..300)
+                .map(|i| {
+                    let a = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+                    let ray = [(a[0] - 320.0) / focal, (a[1] - 240.0) / focal, 1.0];
+                    let [u, v, w] = crate::geometry::matrix::times(&rotation, ray);
+                    let mut noise = || random.range(-0.5, 0.5);
+                    let b = [focal * u / w + 320.0 + noise(), focal * v / w + 240.0 + noise()];
+                    let wrong = [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+                    Correspondence { a, b: if i % 5 == 0 { wrong } else { b }, quality: 0.0 }
+                })
+                .collect();
+            let camera =
+                Camera { focal: [focal; 2], principal: [320.0, 240.0], distortion: Default::default() };
+            let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+            let found = estimate(ModelKind::Essential, &pairs, &options, &Cpu::sequential());
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{turn:?}, {focal}: {found:?}");
+            let any = options.with_false_alarms(f64::INFINITY);
+            let found = estimate(ModelKind::Essential, &pairs, &any, &Cpu::sequential());
+            assert!(found.is_ok(), "{turn:?}, {focal}: {found:?}");
+        }
+    }
+}
+
 /// Pixels to degrees or to metres far away: the units of A and B differ by any factor.
 #[test]
 fn units_may_differ_by_any_factor() {
