@@ -36,17 +36,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The process that opened a GPU first; 0 if none has.
 static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this process was forked from one that had opened a GPU.
-fn is_forked() -> bool {
-    let opener = GPU_PROCESS.load(Ordering::Relaxed);
-    opener != 0 && opener != std::process::id()
-}
-
 /// Whether `auto` is known to mean the CPU, which a forked process may use.
 static AUTO_IS_CPU: AtomicBool = AtomicBool::new(false);
 
 /// Work on fewer pixels, or pairs of descriptors of 32 values, takes less time than handing it to other threads.
 const SMALL: usize = 128 * 128;
+
+/// Whether this process was forked from one that had opened a GPU.
+fn is_forked() -> bool {
+    let opener = GPU_PROCESS.load(Ordering::Relaxed);
+    opener != 0 && opener != std::process::id()
+}
 
 /// Waits for a GPU that is being opened and kernels that are being compiled in the background: at the interpreter's end,
 /// where drivers and compilers that still run would crash.

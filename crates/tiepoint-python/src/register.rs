@@ -70,7 +70,11 @@ impl Register {
         let warped = moving.run(py, device, size.area(), |moving, p| {
             warp_onto(moving, size, &model, &self.options.warp, p)
         })?;
-        let result = dict!(py, { "warped": made(py, warped.image)?, "covered": made(py, warped.covered.into())?, "finer": finer });
+        let result = dict!(py, {
+            "warped": made(py, warped.image)?,
+            "covered": made(py, warped.covered.into())?,
+            "finer": finer,
+        });
         tied.into_dict(&result, finder)?;
         Ok(result)
     }

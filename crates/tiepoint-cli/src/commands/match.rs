@@ -44,14 +44,14 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             let places = [place(&arguments.a)?, place(&arguments.b)?];
             let lacks = match &places[1] {
                 Some(of) if of.transform().is_none() => {
-                    "it lies on the map by control points alone (gdalwarp lays it there)"
+                    Some("it lies on the map by control points alone (gdalwarp lays it there)")
                 }
                 Some(of) if of.has_system() && of.epsg().is_none() => {
-                    "its coordinate system has no EPSG number"
+                    Some("its coordinate system has no EPSG number")
                 }
-                _ => "",
+                _ => None,
             };
-            if !lacks.is_empty() {
+            if let Some(lacks) = lacks {
                 let (b, path) = (arguments.b.display(), path.display());
                 let in_pixels = match format {
                     Some(MatchFormat::Qgis) => {

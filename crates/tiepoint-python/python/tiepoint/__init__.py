@@ -129,7 +129,7 @@ def __dir__() -> list[str]:
 def devices() -> list[Device]:
     """The devices of this machine, the CPU first. Each has been opened, so all of them work.
 
-    A process that is forked afterwards has the CPU alone, also for ``device="auto"`` if that is the CPU here.
+    In a process that is forked afterwards only the CPU works; so does ``device="auto"`` there, if it is the CPU here.
 
     Returns
     -------

@@ -170,7 +170,7 @@ pub fn write_known<'a>(
     if format.ends_with_alpha() && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
         let n = view.channels();
         let reason = format!(
-            "is to hold {n} channels, none of which is alpha, as which the last would be read: .tif and .npy hold any channels"
+            "is to hold {n} channels without alpha, the last of which would be read as alpha; .tif and .npy hold any channels"
         );
         return Err(Error::format(path, reason));
     }

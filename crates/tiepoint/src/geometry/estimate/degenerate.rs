@@ -343,23 +343,23 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
 /// Whether a rotation of the rays explains so many inliers that noise, repeated structure and chance could explain the rest.
 /// A plane has a verdict of its own on what is just off it; of a rotation the baseline is all that is sought.
 fn turn_explains(turn: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    let (off_plane, off_line) = (all.as_kind(ModelKind::Homography).residuals(turn), all.residuals(f));
+    let (off_turn, off_line) = (all.as_kind(ModelKind::Homography).residuals(turn), all.residuals(f));
     let limit = all.threshold * all.threshold;
     // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
     let mean = inliers.iter().map(|i| off_line[*i]).sum::<f64>() / inliers.len() as f64;
     let band = limit.min(9.0 * mean);
-    let every: Vec<usize> = (0..off_plane.len()).collect();
+    let every: Vec<usize> = (0..off_turn.len()).collect();
     let anywhere = (band / limit).sqrt() * chance(all, f, &every);
     // A wrong match lies anywhere, or at a distance from where the turn puts it that noise or repeated structure gives it.
     // Epipolar lines pass through there, so that in a random direction it is within the band with the probability
     // 2/π asin(band / distance): nearly 1 for what is just off where noise is as large as the threshold.
     let near = |i: &usize| {
-        let share = (band / off_plane[*i]).sqrt().min(1.0);
+        let share = (band / off_turn[*i]).sqrt().min(1.0);
         (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
     };
     // Far matches tell more, and near ones may be many more.
     [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
-        let is_off = |i: &&usize| off_plane[**i] > beyond * limit;
+        let is_off = |i: &&usize| off_turn[**i] > beyond * limit;
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
         let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;

@@ -192,8 +192,8 @@ KERNEL(search) {
                 near[r] = min(near[r], low[r]);
             }
         }
-        // All lanes have read the keys before a bulk copy may overwrite them, which the barrier alone does not order: without the
-        // fence a few keys in a billion were those of a later tile while other kernels ran beside this one.
+        // All lanes must have read the keys before a bulk copy overwrites them. The barrier alone does not order the two:
+        // without the fence a few keys in a billion were those of a later tile while other kernels ran beside this one.
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncwarp();
         if (lane == 0) barrier_arrive(empty + 8 * slot);
