@@ -41,8 +41,9 @@ tests library ./library gpu --show-output --test-threads 8 --skip compiles_for_e
 python=none
 if python3 -c 'import sys, numpy, pytest; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     python=$(python3 -V | cut -d' ' -f2)
-    PYTHONPATH="$PWD/python:$PWD/python/tests" timeout 200 python3 -m pytest --verbose -p no:cacheprovider \
-        python/tests/test_cuda.py python/tests/test_streams.py >logs/python 2>&1
+    PYTHONPATH="$PWD/python:$PWD/python/tests" timeout 260 python3 -m pytest --verbose -p no:cacheprovider \
+        python/tests/test_cuda.py python/tests/test_streams.py \
+        python/tests/test_device.py::test_calls_beside_each_other_repeat_themselves >logs/python 2>&1
     code=$?
     count() { sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p" logs/python | tail -1; }
     ok=$(count passed) bad=$(count failed) errors=$(count error) skips=$(count skipped)

@@ -258,6 +258,20 @@ def test_a_fit_to_all_is_least_squares():
         tp.fit(a[:3], b[:3], "homography")
 
 
+def test_models_are_joined():
+    shift = tp.Model("translation", [[1, 0, 5], [0, 1, -3], [0, 0, 1]])
+    turn = tp.Model("similarity", [[0.8, 0.6, 2], [-0.6, 0.8, 7], [0, 0, 1]])
+    tilt = tp.Model("homography", [[1, 0.1, 3], [0, 1.2, 4], [1e-4, 2e-4, 1]])
+    xy = [[3, 4], [50, 20], [7, 90.5]]
+    for last, first, kind in [(turn, shift, "similarity"), (shift, shift, "translation"), (tilt, turn, "homography")]:
+        joined = last @ first
+        assert joined.kind == kind
+        assert np.allclose(joined.apply(xy), last.apply(first.apply(xy)), atol=1e-9)
+    assert np.allclose(turn @ np.eye(3), turn.matrix) and np.allclose(np.eye(3) @ turn, turn.matrix)
+    with pytest.raises(tp.ModelError, match="expected two maps from points to points"):
+        turn @ tp.Model("fundamental", [[0, 0, 0], [0, 0, -1], [0, 1, 0]])
+
+
 def test_impossible_models_are_errors():
     with pytest.raises(tp.ModelError, match="singular"):
         tp.Model("homography", np.zeros((3, 3)))
@@ -318,9 +332,18 @@ def test_registration_lays_one_image_on_the_other(scene, truth):
 def test_warping_shifts_pixels_to_the_right_place():
     image = tp.synth.texture((60, 40))
     shift = np.array([[1, 0, 5], [0, 1, -3], [0, 0, 1.0]])
-    for name in ("bilinear", "bicubic", "cubic", "lanczos"):
+    for name in ("nearest", "bilinear", "bicubic", "cubic", "lanczos"):
         moved = tp.warp(image, shift, interpolation=name, fill=7, device="cpu")
         assert np.array_equal(moved[:37, 5:], image[3:, :55]) and (moved[37:] == 7).all() and (moved[:, :5] == 7).all()
+    labels = np.where(image > 128, 3, 200).astype(np.uint8)
+    turn = tp.Model("similarity", [[0.8, 0.3, 4.2], [-0.3, 0.8, 9.1]])
+    turned = tp.warp(labels, turn, interpolation="nearest", fill=3, device="cpu")
+    assert set(np.unique(turned)) == {3, 200}, "no class is made of two others"
+    xy = np.argwhere(labels > 0)[::37, ::-1].astype(float)
+    x, y = turn.inverse().apply(xy).round().astype(int).T
+    inside = (x >= 0) & (y >= 0) & (x < 60) & (y < 40)
+    there = turned[xy[inside, 1].astype(int), xy[inside, 0].astype(int)]
+    assert inside.sum() > 20 and np.array_equal(there, labels[y[inside], x[inside]])
     assert tp.warp(image, shift, shape=(10, 20)).shape == (10, 20)
     colour = np.stack([image] * 3, axis=-1)
     assert tp.warp(colour, shift, shape=(10, 20, 3)).shape == (10, 20, 3)

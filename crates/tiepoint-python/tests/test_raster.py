@@ -244,7 +244,7 @@ def test_pixels_without_data_take_no_part_in_warping(scene):
     assert warped.mask[middle[1], middle[0]] == 0
 
 
-@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])
 def test_a_hole_invalidates_the_support_of_the_interpolation(interpolation):
     """The image is 1 everywhere but for a hole: any valid value other than 1 has taken part of the hole."""
     image = tp.synth.texture((200, 160), seed=4, dtype="float32")

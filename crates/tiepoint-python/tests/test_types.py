@@ -33,7 +33,7 @@ tp.Sift().detect(tp.Device())  # wrong
 tp.Sift().detect(3)  # wrong
 tp.Sift().detect("a.png")  # wrong
 tp.register(image, image, "fundamental")  # wrong
-tp.register(image, image, interpolation="nearest")  # wrong
+tp.register(image, image, interpolation="area")  # wrong
 tp.tie_points(a, a, "projective")  # wrong
 tp.estimate(a.xy, a.xy, "planar")  # wrong
 tp.filter.gauss(image, border="wrap")  # wrong

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     _ModelKind = Literal["homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"]
 
     #: How values between pixels are interpolated.
-    _Interpolation = Literal["bilinear", "bicubic", "cubic", "lanczos"]
+    _Interpolation = Literal["nearest", "bilinear", "bicubic", "cubic", "lanczos"]
 
 __all__ = ["Estimate", "Model", "estimate", "fit", "warp"]
 
@@ -125,6 +125,18 @@ class Model(Result):
         if found is None:
             raise ModelError("the model has no inverse")
         return Model(*found)  # type: ignore[arg-type]
+
+    def __matmul__(self, first: Model) -> Model:
+        """The model that maps points by `first`, then by this one: ``c_from_b @ b_from_a``. Its kind is the more general of
+        the two."""
+        if not isinstance(first, Model):
+            return NotImplemented
+        kinds = ("translation", "rigid", "similarity", "affine", "homography")
+        for model in (self, first):
+            if model.kind not in kinds:
+                raise ModelError(f"the model is {model.kind}: expected two maps from points to points, to join them")
+        kind: _ModelKind = max(self.kind, first.kind, key=kinds.index)
+        return Model(kind, self.matrix @ first.matrix)
 
     def residuals(self, xy_a: npt.ArrayLike, xy_b: npt.ArrayLike) -> _Floats:
         """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with.
@@ -421,8 +433,8 @@ def warp(
         From `image` to the output: a homography, affine map or similarity, or the (3, 3) or (2, 3) matrix of one.
     shape : tuple of int, optional
         Rows and columns of the output; those of `image` if not given.
-    interpolation : {"bilinear", "bicubic", "lanczos"}
-        How values between pixels are interpolated. ``"cubic"`` is another name of bicubic.
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
+        How values between pixels are interpolated; nearest for classes and labels. ``"cubic"`` is another name of bicubic.
     fill : float
         The value of pixels without input.
     device : Device or str, optional

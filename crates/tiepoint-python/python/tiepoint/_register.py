@@ -335,7 +335,7 @@ def rectify(
         Estimation, as in `estimate`.
     modality, scale_range
         Images of different sensors, as in `register`.
-    interpolation : {"bilinear", "bicubic", "lanczos"}
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     device : Device or str, optional
         Where to compute; the detector's if not given.

@@ -505,7 +505,7 @@ def register(
     bands : sequence of int, optional
         Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
         `Raster.searched`.
-    interpolation : {"bilinear", "bicubic", "lanczos"}
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     nodata : float, optional
         The value of `warped` where it holds no data. If not given, that of `moving`; if that has none, NaN for floats

@@ -129,8 +129,9 @@ pub(crate) mod tests {
             for gpu in all().iter().filter(|gpu| gpu.info().has_f64) {
                 let there = AnyGpuImage::from(GpuImage::upload(gpu, picture.view()).unwrap());
                 for (i, view) in views(input).into_iter().enumerate() {
-                    let kinds = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
-                    let options = WarpOptions { interpolation: kinds[(n + i) % 3], fill };
+                    let kinds = Interpolation::ALL;
+                    let interpolation = kinds[(n + i) % kinds.len()].value;
+                    let options = WarpOptions { interpolation, fill };
                     let what = format!("{gpu:?}, {input} x {channels}, view {i}");
                     let expected = view.warp(picture.view(), &options, &cpu).unwrap();
                     let expected = AnyImage::from(expected);

@@ -11,7 +11,7 @@ pub(super) const PHASES: usize = 1024;
 const ROW: usize = 8;
 
 pub(super) struct Weights {
-    /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table. Each row begins with the weights of its taps.
+    /// Weights at 0, 1/1024, …, 1; empty for nearest and bilinear, which need no table. Each row begins with the weights of its taps.
     pub(super) table: Vec<[f32; ROW]>,
     pub(super) interpolation: Interpolation,
 }
@@ -22,7 +22,7 @@ impl Weights {
         Self {
             interpolation,
             table: match interpolation {
-                Interpolation::Bilinear => vec![],
+                Interpolation::Nearest | Interpolation::Bilinear => vec![],
                 Interpolation::Bicubic => (0..=PHASES).map(|i| row::<4>(at(i), keys)).collect(),
                 Interpolation::Lanczos3 => (0..=PHASES).map(|i| row::<6>(at(i), lanczos3)).collect(),
             },
@@ -33,7 +33,8 @@ impl Weights {
     #[inline(always)]
     pub(super) fn of<S: Simd, const TAPS: usize>(&self, simd: S, fractions: f32x16<S>) -> [f32x16<S>; TAPS] {
         let (3.., Some(table)) = (TAPS, self.table.first_chunk::<{ PHASES + 1 }>()) else {
-            return std::array::from_fn(|i| if i == 0 { 1.0 - fractions } else { fractions });
+            let first = if TAPS == 1 { f32x16::splat(simd, 1.0) } else { 1.0 - fractions };
+            return std::array::from_fn(|i| if i == 0 { first } else { fractions });
         };
         let phases: i32x16<S> = (fractions * PHASES as f32).round_ties_even().to_int();
         let phases = phases.to_array().map(|p| &table[(p as usize).min(PHASES)]);

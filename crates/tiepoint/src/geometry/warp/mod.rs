@@ -5,7 +5,7 @@
 //! Places inside the input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge
 //! repeat the edge pixel. All others, and those beyond the horizon if it is known ([`Homography`]), take the fill value.
 //!
-//! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
+//! **Interpolation.** Nearest: the pixel (⌊u + ½⌋, ⌊v + ½⌋), unchanged. The others are separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
 //! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over
 //! 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
 //! top to bottom, in f32. Integers round to nearest even and saturate. A place at whole coordinates gives its pixel
@@ -37,6 +37,8 @@ use resample::Resampler;
 named! {
     /// How values between pixels are made.
     pub enum Interpolation as "interpolation" {
+        /// No value is mixed with others: for classes, labels and masks.
+        "nearest": Nearest, "The nearest pixel's value";
         /// Values never leave the range of those pixels.
         "bilinear": Bilinear, "From 2×2 pixels";
         /// Sharper; overshoots a little at edges. The default of the library and of the command, because bilinear
@@ -52,6 +54,7 @@ impl Interpolation {
     /// The number of pixels in each direction that a value is made from.
     pub const fn taps(self) -> usize {
         match self {
+            Self::Nearest => 1,
             Self::Bilinear => 2,
             Self::Bicubic => 4,
             Self::Lanczos3 => 6,

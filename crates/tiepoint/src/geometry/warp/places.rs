@@ -1,5 +1,6 @@
 //! The places in the input that output pixels show.
 
+use super::Interpolation;
 use crate::device::{Level, dispatch};
 use crate::geometry::Homography;
 use crate::image::Size;
@@ -42,8 +43,8 @@ pub(super) const COLUMNS: usize = 128;
 /// The position of a pixel without input.
 pub(super) const NOWHERE: i32 = i32::MIN;
 
-/// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and the fractions
-/// beyond it.
+/// Places of neighbours in a row of the output: the pixel left of and above each, or the nearest one, or [`NOWHERE`], and
+/// the fractions beyond it.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) left: [i32; COLUMNS],
@@ -62,11 +63,12 @@ impl Line {
         map: &impl Map,
         [first, y]: [usize; 2],
         input: Size,
+        interpolation: Interpolation,
         [u, v]: &mut [[f64; COLUMNS]; 2],
         level: Level,
     ) {
         map.part(first, y as f64, u, v, level);
-        dispatch!(level, simd => settle(simd, bounds(input), u, v, self));
+        dispatch!(level, simd => settle(simd, bounds(input), interpolation, [u, v], self));
     }
 }
 
@@ -74,15 +76,17 @@ impl Line {
 fn settle<S: Simd>(
     _simd: S,
     [right, bottom]: [f64; 2],
-    u: &[f64; COLUMNS],
-    v: &[f64; COLUMNS],
+    interpolation: Interpolation,
+    [u, v]: [&[f64; COLUMNS]; 2],
     line: &mut Line,
 ) {
+    let is_nearest = interpolation == Interpolation::Nearest;
+    let pixel = |place: f64| if is_nearest { (place + 0.5).floor() } else { place.floor() };
     for i in 0..COLUMNS {
         let (u, v) = (u[i], v[i]);
         // NaN fails every comparison.
         let inside = (u >= -0.5) & (v >= -0.5) & (u < right) & (v < bottom);
-        let (left, top) = (u.floor(), v.floor());
+        let (left, top) = (pixel(u), pixel(v));
         line.left[i] = if inside { whole(left) } else { NOWHERE };
         line.top[i] = if inside { whole(top) } else { NOWHERE };
         line.x[i] = (u - left) as f32;

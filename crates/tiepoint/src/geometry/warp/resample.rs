@@ -48,10 +48,12 @@ impl<'a, T: Pixel> Resampler<'a, T> {
             let last = row_len.min(first + COLUMNS * channels);
             let lines = self.lines.iter_mut().enumerate().take(band.size().height);
             for (j, line) in lines {
-                line.find(map, [first / channels, y + j], size, &mut self.places, level);
+                let at = [first / channels, y + j];
+                line.find(map, at, size, self.weights.interpolation, &mut self.places, level);
             }
             let mut out: Vec<&mut [T]> = band.rows_mut().map(|r| &mut r[first..last]).collect();
             dispatch!(level, simd => match self.weights.interpolation {
+                Interpolation::Nearest => tile::<_, _, 1>(simd, self, &mut out),
                 Interpolation::Bilinear => tile::<_, _, 2>(simd, self, &mut out),
                 Interpolation::Bicubic => tile::<_, _, 4>(simd, self, &mut out),
                 Interpolation::Lanczos3 => tile::<_, _, 6>(simd, self, &mut out),
@@ -135,7 +137,7 @@ impl Patch {
         if self.values.len() < self.plane * channels {
             self.values.resize(self.plane * channels, 0.0);
         }
-        let before = taps as i32 / 2 - 1;
+        let before = (taps as i32 - 1) / 2;
         for (j, y) in (top - before..).enumerate().take(height) {
             let row = input.row(y.clamp(0, input.size().height as i32 - 1) as usize);
             for c in 0..channels {
@@ -264,7 +266,7 @@ fn gather<S: Simd, T: Pixel, const TAPS: usize>(
     [wx, wy]: [&[f32x16<S>; TAPS]; 2],
 ) -> f32x16<S> {
     let Size { width, height } = input.size();
-    let before = TAPS as i32 / 2 - 1;
+    let before = (TAPS as i32 - 1) / 2;
     let clamped =
         |at: i32, i: usize, n: usize| (at.max(-1) - before + i as i32).clamp(0, n as i32 - 1) as usize;
     let mut taps = [[[0.0; LANES]; TAPS]; TAPS];

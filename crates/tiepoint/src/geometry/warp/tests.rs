@@ -5,8 +5,8 @@ use crate::image::testing::assert_same;
 use crate::numeric::Random;
 use proptest::prelude::*;
 
-pub(super) const ALL: [Interpolation; 3] =
-    [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
+pub(super) const ALL: [Interpolation; 4] =
+    [Interpolation::Nearest, Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
 
 fn options(interpolation: Interpolation, fill: f32) -> WarpOptions {
     WarpOptions { interpolation, fill }
@@ -37,14 +37,16 @@ fn reference(input: &Image<u8>, map: &Homography, size: Size, kind: Interpolatio
             if !hit {
                 continue;
             }
+            let whole = |p: f64| if taps == 1 { (p + 0.5).floor() } else { p.floor() };
             let both = [u, v].map(|p| {
-                let fraction = (p - p.floor()) as f32;
+                let fraction = (p - whole(p)) as f32;
                 match kind {
+                    Interpolation::Nearest => [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
                     Interpolation::Bilinear => [1.0 - fraction, fraction, 0.0, 0.0, 0.0, 0.0],
                     _ => weights.at::<6>(fraction),
                 }
             });
-            let start = |p: f64| p.floor() as isize - (taps as isize / 2 - 1);
+            let start = |p: f64| whole(p) as isize - (taps as isize - 1) / 2;
             for c in 0..input.channels() {
                 let mut sum = 0.0_f32;
                 for j in 0..taps {
@@ -88,6 +90,7 @@ fn half_way_between_two_pixels() {
         let (options, cpu) = (options(kind, 0.0), Cpu::sequential().into());
         warp(image.view(), &shift(1.5, 0.0), Size::new(1, 1), &options, &cpu).unwrap().data()[0]
     };
+    assert_eq!(at(Interpolation::Nearest), 40.0, "the pixel after");
     assert_eq!(at(Interpolation::Bilinear), 30.0, "mean");
     assert_eq!(at(Interpolation::Bicubic), (-10.0 + 9.0 * 20.0 + 9.0 * 40.0 - 80.0) / 16.0, "Keys");
     assert!((at(Interpolation::Lanczos3) - 27.4).abs() < 1.0, "{}", at(Interpolation::Lanczos3));
@@ -138,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn equals_the_reference_everywhere(
-        width in 1_usize..24, height in 1_usize..24, channels in 1_usize..=4, kind in 0_usize..3,
+        width in 1_usize..24, height in 1_usize..24, channels in 1_usize..=4, kind in 0_usize..ALL.len(),
         h in proptest::array::uniform8(-0.5_f64..0.5),
     ) {
         let image = noise(Size::new(width, height), channels);

@@ -9,7 +9,9 @@ FUNCTION i32 floor_of(f64 v) {
 // The weights of the TAPS pixels about a fraction. Rows of the table are of whole vectors: neighbouring lanes read
 // different rows, which costs as much for four numbers as for one.
 FUNCTION void weights_at(f32 w[WEIGHTS], f32 fraction, const GLOBAL f32x4 *RESTRICT table) {
-#if TAPS == 2
+#if TAPS == 1
+    w[0] = 1.0f;
+#elif TAPS == 2
     w[0] = 1.0f - fraction;
     w[1] = fraction;
 #else
@@ -39,12 +41,16 @@ KERNEL(warp) {
         for (i32 c = 0; c < CHANNELS; c++) out[c] = (PIXEL)args.fill;
         return;
     }
+#if TAPS == 1
+    i32 left = floor_of(p.u + 0.5), top = floor_of(p.v + 0.5);
+#else
     i32 left = floor_of(p.u), top = floor_of(p.v);
+#endif
     f32 wx[WEIGHTS], wy[WEIGHTS];
     weights_at(wx, (f32)(p.u - (f64)left), table);
     weights_at(wy, (f32)(p.v - (f64)top), table);
-    left -= TAPS / 2 - 1;
-    top -= TAPS / 2 - 1;
+    left -= (TAPS - 1) / 2;
+    top -= (TAPS - 1) / 2;
     i32 columns[TAPS];
     UNROLL
     for (i32 i = 0; i < TAPS; i++) columns[i] = clamped(left + i, width) * CHANNELS;
