@@ -369,6 +369,10 @@ def test_changed_photographs_are_matched_again(photographs, tmp_path):
         (images / "d.png").write_bytes(b"no picture")
         tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
     (images / "d.png").write_bytes((photographs / "a.png").read_bytes())
+    (images / "e.png").symlink_to("gone.png")
+    with pytest.raises(tp.FormatError, match="1 of 4 photographs cannot be read, and max_unreadable is 0; .*e.png"):
+        tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
+    (images / "e.png").unlink()
     assert len(list(tp.collect(images, database, work=work, device="cpu").pairs())) == 3
     (images / "a.png").unlink()
     changed = tp.collect(images, database, work=work, device="cpu")

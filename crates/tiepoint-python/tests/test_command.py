@@ -51,6 +51,54 @@ def library(table):
     return {field["name"]: field["default"] for field in _core.tables()[table][1]}
 
 
+def test_a_ratio_of_one_drops_what_has_two_equal_neighbours_and_none_keeps_it(tmp_path, run):
+    one = tp.synth.texture((120, 90))
+    files = [tmp_path / "one.png", tmp_path / "twice.png"]
+    for file, picture in zip(files, [one, np.hstack([one, one])], strict=True):
+        tp.write(file, picture)
+    a, b = (tp.Sift().detect(tp.read(file)) for file in files)
+    counts = []
+    for word, ratio in [("1", 1.0), ("none", None)]:
+        told = run("match", *files, "--ratio", word, "--one-way", "--model", "none")[0]
+        counts.append(told["matches"])
+        assert counts[-1] == len(tp.match(a, b, ratio=ratio, mutual=False)), told
+    assert counts[0] < counts[1] // 2, counts
+
+
+def advice():
+    """What the library's texts name as the command has it: what is between backticks and begins with a flag or a command."""
+    source = pathlib.Path(__file__).parents[2] / "tiepoint/src"
+    for path in sorted(source.rglob("*.rs")):
+        code = "" if path.name.endswith("tests.rs") else path.read_text().partition("#[cfg(test)]\nmod tests {")[0]
+        code = re.sub(r"(?m)^\s*//.*$", "", code)
+        for text in re.findall(r'"((?:[^"\\]|\\.|\\\n)*)"', code):
+            for named in re.findall(r"`([^`]*)`", re.sub(r"\\\n\s*", "", text)):
+                if "--" in named or named.startswith("tiepoint "):
+                    yield re.sub(r"\{[^}]*\}", "4", named)
+
+
+def test_advice_of_the_library_names_what_there_is_in_python():
+    doors = [tp.register, tp.rectify, tp.tie_points, tp.match, tp.estimate, tp.collect, tp.read, tp.draw, tp.Sift, tp.Stereo]
+    doors += [tp.CollectionOptions, tp.Stereo.compute, tp.Collection.status, tp.io.read_disparity]
+    known = {name for door in doors for name in inspect.signature(door).parameters}
+    here = {**vars(tp.io), **vars(tp)}
+    of_the_command = {"tiepoint match --matches", "tiepoint register --matches"}
+    found = set(advice())
+    assert len(found) > 30 and of_the_command < found
+    for named in found - of_the_command:
+        spelled = tp.errors._spelled(f"`{named}`")
+        assert "--" not in spelled and "tiepoint" not in spelled, spelled
+        for part in re.findall(r"`([^`]*)`", spelled):
+            if not re.fullmatch(r"(\w+(=[^ ]+)?(, )?)+", part) or part in here:
+                found_here = tp
+                for name in part.partition("(")[0].split("."):
+                    found_here = getattr(found_here, name, None) or here[name]
+                assert callable(found_here), part
+            else:
+                assert set(re.findall(r"(?:^|, )(\w+)", part)) <= known, part
+            assert set(re.findall(r"(\w+)=", part)) <= known, part
+
+
 @pytest.mark.parametrize("options", [{"views": 1, "modality": "same"}, {"modality": "cross"}, {"views": 2, "model": "affine"}])
 def test_no_model_is_explained_in_the_same_words_but_for_flags(tmp_path, options):
     files = [tmp_path / "a.png", tmp_path / "b.png"]

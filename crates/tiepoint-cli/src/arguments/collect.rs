@@ -235,7 +235,6 @@ impl OptionArguments {
             Some(list) if is_pipe(list.as_os_str()) => Some(list),
             list => absolute(list.as_ref())?,
         };
-        options.matching.ratio = options.matching.ratio.filter(|ratio| *ratio != 1.0);
         options.check()?;
         Ok(options)
     }

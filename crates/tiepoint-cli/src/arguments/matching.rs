@@ -109,9 +109,8 @@ impl MatchingArguments {
 
     /// The options, checked.
     pub(crate) fn options(&self) -> Outcome<TieOptions> {
-        let matching = self.matches.options();
         let options = TieOptions::default()
-            .with_matching(matching.with_ratio(matching.ratio.filter(|ratio| *ratio != 1.0)))
+            .with_matching(self.matches.options())
             .with_model(self.model.0)
             .with_scale_range(self.sensors.scale_range)
             .with_robust(self.robust.options())

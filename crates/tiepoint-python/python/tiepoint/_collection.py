@@ -633,15 +633,16 @@ def _collected(
         name, reason = found["failed"][0]
         count = len(found["failed"])
         raise FormatError(f"{count} photographs could not be read, call again to go on; {name}: {reason}")
-    unreadable, there = len(found["unreadable"]), found["searched"] + found["present"]
+    left_out = [*collection.refused, *found["unreadable"]]
+    unreadable, there = len(left_out), found["searched"] + found["present"]
     if max_unreadable is not None and unreadable > max_unreadable:
-        name, reason = found["unreadable"][0]
+        name, reason = left_out[0]
         raise FormatError(
             f"{unreadable} of {unreadable + there} photographs cannot be read, and max_unreadable is {max_unreadable}; "
             f"{name}: {reason}"
         )
     if unreadable and not there:
-        name, reason = found["unreadable"][0]
+        name, reason = left_out[0]
         raise FormatError(f"none of the photographs can be read; {name}: {reason}")
     log().info("%s pairs to match", collection.choose_pairs(device=devices[0]))
     matched = collection.match_pairs(device=devices)

@@ -45,35 +45,63 @@ class ModelError(Error, ArithmeticError):
     counts, and the arguments to try."""
 
 
-#: Flags and commands that have another name here.
-_NAMES = {"inlier_distance": "threshold", "mask": "mask_fixed", "mask_b": "mask_moving", "match": "tie_points", "detect": "read"}
+#: What messages of the library name as the command has it, and what it is here, where the rules below do not tell.
+_HERE = {
+    "collect --matches": 'collect(…, pairs="matches", list=FILE)',
+    "detect --no-orient": "read(…, orient=False)",
+    "match --model fundamental": 'tie_points(…, "fundamental")',
+    "rectify --calibration": "rectify(…, calibration)",
+    "stereo --calibration": "Stereo.compute(…, calibration)",
+    "tiepoint collect status": "Collection.status()",
+    "tiepoint match A B": "register(a, b)",
+    "tiepoint match A B --model fundamental": 'tie_points(a, b, "fundamental")',
+    "tiepoint rectify": "rectify(left, right)",
+    "tiepoint rectify A B": "rectify(left, right)",
+    "tiepoint register --overlay": "draw(registration)",
+    "tiepoint stereo --rectify": "rectify(left, right)",
+    "--halve auto": "filter.resample",
+    "--mask": "mask_fixed` or `mask_left",
+    "--mask-b": "mask_moving` or `mask_right",
+    "--no-rematch": "rematch=None",
+    "--rectify": "rectify(left, right)",
+}
+
+#: Flags that have another name here.
+_NAMES = {"inlier_distance": "threshold", "truth_scale": "scale"}
 
 #: Arguments of one function or class, which messages of others also name.
-_OWNERS = {"views": "register(…, {})", "contrast": "Sift({})"}
+_OWNERS = {
+    "views": "register(…, {})",
+    "contrast": "Sift({})",
+    "range": "Sift({})",
+    "scale": "read_disparity(…, {})",
+}
 
 
 def _spelled(text: str) -> str:
-    """A message of the library, in which flags of the command are arguments: `--ratio 0.9` becomes `ratio=0.9`."""
+    """A message of the library, in which flags of the command are arguments: `--ratio 0.9` becomes `ratio=0.9`. What the
+    command alone has stays as it is."""
     import re
 
     def value(given: str) -> str:
         if ":" in given:
             return f"({', '.join(given.split(':'))})"
+        if given == "none":
+            return "None"
         return given if re.fullmatch(r"[-0-9.]+", given) else f'"{given}"'
 
     def call(found: re.Match[str]) -> str:
-        if "--" not in found[1]:
+        if found[1] in _HERE:
+            return f"`{_HERE[found[1]]}`"
+        if not found[1].startswith("--"):
             return found[0]
-        command, *flags = re.split(r" ?--", found[1])
         arguments = []
-        for name, _, given in (flag.partition(" ") for flag in flags):
+        for name, _, given in (flag.partition(" ") for flag in found[1][2:].split(" --")):
             name = name.replace("-", "_")
-            name, given = (name.removeprefix("no_"), "False") if name.startswith("no_") else (name, given and value(given))
             name = _NAMES.get(name, name)
-            argument = f"{name}={given}" if given else name
-            arguments.append(argument if command else _OWNERS.get(name, "{}").format(argument))
-        told = ", ".join(arguments)
-        return f"`{_NAMES.get(command, command)}(…, {told})`" if command else f"`{told}`"
+            argument = f"{name}={value(given)}" if given else name
+            arguments.append(_OWNERS.get(name, "{}").format(argument))
+        return f"`{', '.join(arguments)}`"
 
     return re.sub(r"`([^`]*)`", call, text)
 

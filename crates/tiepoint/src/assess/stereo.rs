@@ -153,10 +153,10 @@ impl StereoEvidence {
                 format!("tie points ask for `--min-disparity {first} --disparities {count}`")
             }
             None => {
-                let count = format!("--disparities {}", (2 * self.disparities).min(4096));
+                let count = (2 * self.disparities).min(4096);
                 match self.min_disparity {
-                    0 => format!("try `{count}`"),
-                    least => format!("try `--min-disparity {least} {count}`"),
+                    0 => format!("try `--disparities {count}`"),
+                    least => format!("try `--min-disparity {least} --disparities {count}`"),
                 }
             }
         }

@@ -437,10 +437,10 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         differences("features", &recorded["features"], &given["features"], " and not ", &mut changed);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
-            changed.push(format!("--modality {modality} and not {}", options.modality));
+            changed.push(format!("`--modality {modality}` and not {}", options.modality));
         }
         if let Some(block) = options.block.filter(|block| *block != head.block) {
-            changed.push(format!("--block {} and not {block}", head.block));
+            changed.push(format!("`--block {}` and not {block}", head.block));
         }
         return match changed.is_empty() {
             true => Ok(Some(head)),

@@ -107,7 +107,7 @@ impl Collection {
             {
                 return Err(Error::Mismatch(format!(
                     "matches are given for {count} features of {}, which has {}: they were found for other features, which \
-                     --features takes",
+                     `--features` takes",
                     self.photographs()[index as usize].name,
                     known.count
                 )));

@@ -26,7 +26,7 @@ options! {
         /// pairs that features do not verify are then tried by structure.
         ///
         /// It takes up to 2 s of a core for each such pair, and adds up to 1500 features to each photograph.
-        modality / with_modality: Modality = Modality::Same;
+        modality / with_modality: Modality = Modality::Same => [Modality::Same, Modality::Cross];
     }
     tables {
         /// How photographs are read and searched.
@@ -45,17 +45,12 @@ options! {
         let given = this.features.given.is_some() || this.pairs.choice == PairChoice::Matches;
         match (this.matching.guide, this.modality) {
             (Some(_), _) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
-            (None, Modality::Auto) => Err(Error::option(
-                "modality",
-                "auto",
-                "same, or cross where two sensors took the photographs",
-            )),
             (None, Modality::Cross) if given => Err(Error::option(
                 "modality",
                 "cross",
                 "same where features or matches are given, which have no corners of structure",
             )),
-            (None, Modality::Same | Modality::Cross) => Ok(()),
+            (None, _) => Ok(()),
         }
     }
 }

@@ -65,7 +65,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn of_json(text: &str) -> std::result::Result<Option<String>, String> {
     let Ok(all) = serde_json::from_str::<serde_json::Value>(text) else { return Ok(None) };
     if let Some(model @ ("fundamental" | "essential")) = all["model"].as_str() {
-        return Err(format!("holds a {model} matrix: expected a homography; match with --model homography"));
+        return Err(format!(
+            "holds a {model} matrix: expected a homography; match with `--model homography`"
+        ));
     }
     let Some(matrix) = all["matrix"].as_array() else { return Ok(None) };
     let numbers = matrix.iter().flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));

@@ -44,13 +44,13 @@ options! {
     pub struct Rematch {
         /// Search radius about the predicted point, or half width of the band along the epipolar line, as a multiple of
         /// the threshold of an inlier.
-        radius / with_radius: f64 = 2.0 => 1.0..=100.0, flag "rematch-radius";
+        radius / with_radius: f64 = 2.0 => 1.0..=100.0, flag "-";
         /// Ratio among the candidates there.
-        ratio / with_ratio: f32 = 0.9 => AboveTo(0.0, 1.0), flag "rematch-ratio", unit "SHARE";
+        ratio / with_ratio: f32 = 0.9 => AboveTo(0.0, 1.0), flag "-", unit "SHARE";
         /// The most rounds of search and refinement.
         ///
         /// They end when a round finds the matches of the round before.
-        rounds / with_rounds: u8 = 2 => 1.., flag "rematch-rounds", unit "N";
+        rounds / with_rounds: u8 = 2 => 1.., flag "-", unit "N";
     }
 }
 
@@ -485,7 +485,7 @@ fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: 
 }
 
 /// The estimate, or `None` where the matches do not determine the model.
-fn determined(estimated: Result<Estimate>) -> Result<Option<Estimate>> {
+pub(super) fn determined(estimated: Result<Estimate>) -> Result<Option<Estimate>> {
     match estimated {
         Err(Error::TooFewMatches { .. } | Error::Degenerate { .. }) => Ok(None),
         other => other.map(Some),

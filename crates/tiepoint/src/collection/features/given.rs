@@ -73,7 +73,7 @@ fn check_lengths(features: &Features, options: &CollectionOptions) -> std::resul
     match mean > UNIT.max(FAR_TOO_LONG * f64::from(most)) {
         true => Err(format!(
             "holds descriptors of length {mean:.0} on average, and matches are to be no farther apart than {most} \
-             (--max-distance): --metric cosine compares directions, --max-distance none takes matches of any distance"
+             (`--max-distance`): `--metric cosine` compares directions, `--max-distance none` takes matches of any distance"
         )),
         false => Ok(()),
     }

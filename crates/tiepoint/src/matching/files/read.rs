@@ -171,8 +171,8 @@ fn pixel(map: Option<[f64; 6]>, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
     Ok([(e * x - b * y) / area - 0.5, (a * y - d * x) / area - 0.5])
 }
 
-const ON_A_MAP: &str = "its points are map coordinates, not pixels: `match` and `register` with --matches take them \
-                        if the picture that stays is a GeoTIFF or has a world file";
+const ON_A_MAP: &str = "its points are map coordinates, not pixels: `tiepoint match --matches` and `tiepoint register --matches` \
+                        take them if the picture that stays is a GeoTIFF or has a world file";
 
 /// The matches in the text of a file; `names` are those of the images asked for.
 fn of_text(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {

@@ -24,7 +24,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use super::tie::{AMBIGUOUS, TieOptions, rival};
+use super::tie::{AMBIGUOUS, TieOptions, determined, rival};
 use super::{Alternatives, TiePoints};
 use crate::device::{Cpu, Processor};
 use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, described};
@@ -535,10 +535,9 @@ fn by_places(
                 ModelKind::Translation => Model::Translation(like([1.0, 0.0])?),
                 _ => Model::Rigid(like(turn.map(|v| v / length(turn)))?),
             };
-            match refine(&start, &pairs, &robust, cpu) {
-                Ok(found) if 2 * found.inliers.len() > pairs.len() => found.b_from_a,
-                Err(Error::Cancelled) => return Err(Error::Cancelled),
-                Ok(_) | Err(_) => return Ok(None),
+            match determined(refine(&start, &pairs, &robust, cpu))? {
+                Some(found) if 2 * found.inliers.len() > pairs.len() => found.b_from_a,
+                _ => return Ok(None),
             }
         }
     };
