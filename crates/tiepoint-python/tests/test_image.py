@@ -214,7 +214,7 @@ def test_images_without_data_are_called_so(scene):
 
 def test_a_finer_image_is_registered_with_a_warning(scene):
     fine = tp.filter.resample(tp.filter.resample(scene.moving, "double"), "double")
-    with pytest.warns(UserWarning, match=r"the moving image is 4\.\d times as fine as the fixed one"):
+    with pytest.warns(UserWarning, match=r"the moving image has 4\.\d times the resolution of the fixed one"):
         tp.register(scene.reference, fine, "affine", device="cpu")
 
 

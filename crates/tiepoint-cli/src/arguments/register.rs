@@ -63,7 +63,7 @@ impl RegisterArguments {
     pub(crate) fn check(&self) -> Outcome {
         if self.pair.matching.model.0.is_none_or(ModelKind::is_epipolar) {
             return Err(Failure::usage(
-                "--model: expected homography, affine, similarity, rigid or translation; nothing else says where a pixel goes",
+                "--model: expected homography, affine, similarity, rigid or translation; only these map points to points, as a warp needs",
             ));
         }
         let pictures = [&self.output, &self.overlay, &self.draw];

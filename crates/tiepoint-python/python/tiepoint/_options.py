@@ -269,8 +269,9 @@ class StereoOptions(Options):
     median : {0, 3, 5}
         Side of the last median filter; 0: no median filter at all, and edges are not moved.
     edges : int
-        At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
-        differ by this or more in sum have no vote; 0: leave edges where they are. Allowed: 0 to 765.
+        Move disparity edges to colour edges: near a jump of disparities each pixel takes the side that neighbours of
+        similar colour vote for. Neighbours whose red, green and blue differ by this much or more in total do not vote;
+        0 leaves edges where they are. Allowed: 0 to 765.
     fill : bool
         Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         2.5.3).

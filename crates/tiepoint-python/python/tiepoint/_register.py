@@ -242,8 +242,8 @@ def register(
     warped, covered = found["warped"], found["covered"]
     if finer := found["finer"]:
         warnings.warn(
-            f"the moving image is {finer:.1f} times as fine as the fixed one: the result shows some of its pixels and no means, "
-            "so that fine detail becomes noise; shrink it before, such as by filter.resample",
+            f"the moving image has {finer:.1f} times the resolution of the fixed one: it is sampled without averaging, so fine "
+            "detail aliases; downsample it first, for instance with filter.resample",
             stacklevel=2,
         )
     if holes is not None:
