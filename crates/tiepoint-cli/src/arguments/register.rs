@@ -28,8 +28,8 @@ pub(crate) struct RegisterArguments {
     pub(crate) reference: PathBuf,
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
-    /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .exr .npy .jpg; a .tif
-    /// keeps the reference's place on the map (GeoTIFF). Pixels without input are marked in a .tif (no-data value, NaN or a
+    /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .exr .npy .jpg .pgm .ppm
+    /// .pnm .pam; a .tif keeps the reference's place on the map (GeoTIFF). Pixels without input are marked in a .tif (no-data value, NaN or a
     /// mask), NaN in floats, and 0 otherwise. If MOVING itself has pixels without data, a .png of 8 bits is transparent
     /// there, and other formats get the mask FILE.msk beside them
     #[arg(short, long, value_name = "IMAGE")]

@@ -36,7 +36,7 @@ pub(crate) struct StereoArguments {
     /// aggregated
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
-    /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
+    /// Confidence from 0 to 1: .pfm .tif .exr .npy .png; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) confidence: Option<String>,
     #[command(flatten)]

@@ -27,7 +27,7 @@ class SiftOptions(Options):
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
-        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+        Least contrast of a keypoint times the number of levels, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
@@ -48,7 +48,8 @@ class SiftOptions(Options):
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -99,7 +100,8 @@ class SurfOptions(Options):
         Form of the descriptors: unit vectors, or none, which gives only keypoints with their angles.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -348,7 +350,7 @@ class CollectionOptions(Options):
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
-        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+        Least contrast of a keypoint times the number of levels, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
@@ -369,7 +371,8 @@ class CollectionOptions(Options):
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
