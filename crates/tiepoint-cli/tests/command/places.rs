@@ -267,7 +267,7 @@ fn what_gdal_keeps_beside_a_replaced_picture_goes() {
         beside.iter().for_each(|name| folder.put(name, "of the picture before"));
         let told = folder.notes(format!("{output} -v"));
         assert!(!beside.iter().any(|name| folder.has(name)), "{output}: {:?}", folder.files());
-        assert!(beside.iter().all(|name| told.contains(&format!("{name}: goes"))), "{output}: {told}");
+        assert!(beside.iter().all(|name| told.contains(&format!("{name}: is removed"))), "{output}: {told}");
     }
 }
 
