@@ -93,9 +93,9 @@ pub(crate) struct StereoArguments {
     /// show [default: the calibration's range, else auto]
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
     pub(crate) disparities: Option<OrAuto<usize>>,
-    /// Halve the pair this many times before matching: 0 to 5, or auto, which stops at the largest size whose texture can
-    /// be matched (with --rectify at most 2000 pixels on the longer side). Results have the reduced size [default: auto
-    /// with --rectify, else 0]
+    /// Halve the pair this many times before matching: 0 to 5, or auto, which stops at the largest size whose texture
+    /// can be matched (with --rectify at most 2000 pixels on the longer side). Results have the reduced size [default:
+    /// auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
     pub(crate) halve: Option<OrAuto<u32>>,
     /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
@@ -172,8 +172,8 @@ impl StereoArguments {
         }
         if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
             return Err(Failure::usage(
-                "--mask, --mask-right and --truth apply to a rectified pair, so they cannot be combined with --rectify; run \
-                 `tiepoint rectify` first",
+                "--mask, --mask-right and --truth apply to a rectified pair, so they cannot be combined with \
+                 --rectify; run `tiepoint rectify` first",
             ));
         }
         self.cameras.check()

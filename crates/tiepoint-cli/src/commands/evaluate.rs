@@ -100,7 +100,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
     if let Some(scale) = scale_of_truth(found.view(), truth.view()).filter(|_| nearly_all) {
         context.note(&match scale {
-            -1.0 => "nearly all pixels are wrong: one of the maps has the opposite sign (mgm, s2p and ASP use it): negate it"
+            -1.0 => "nearly all pixels are wrong: one of the maps has the opposite sign (mgm, s2p and ASP use it): \
+                     negate it"
                 .to_owned(),
             _ => format!("nearly all pixels are wrong: is the truth stored as a multiple (--scale {scale})?"),
         });

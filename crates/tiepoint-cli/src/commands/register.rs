@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let moving = pair.pictures[0].seen().size();
     if let Some(finer) = pair.tie.b_from_a.and_then(|model| fineness(&model, moving)) {
         context.note(&format!(
-            "{} has {finer:.1} times the resolution of {}: it is sampled without averaging, so fine detail aliases; downsample \
-             it first, for instance with gdalwarp -r average",
+            "{} has {finer:.1} times the resolution of {}: it is sampled without averaging, so fine detail aliases; \
+             downsample it first, for instance with gdalwarp -r average",
             arguments.moving.display(),
             arguments.reference.display()
         ));

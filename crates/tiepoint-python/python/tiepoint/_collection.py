@@ -353,10 +353,10 @@ class Collection:
         Returns
         -------
         dict
-            ``pairs``: pairs that were tried; ``structure``: how many of them also by structure; ``tiles``: tiles written
-            by this call; ``present``: tiles that were there already; ``left_out``: pairs left out because one of their
-            photographs cannot be read; ``complete``: whether everything is done. If not, call it again when the other
-            parts are done.
+            ``pairs``: pairs that were tried; ``structure``: how many of them also by structure; ``tiles``: tiles
+            written by this call; ``present``: tiles that were there already; ``left_out``: pairs left out because one
+            of their photographs cannot be read; ``complete``: whether everything is done. If not, call it again when
+            the other parts are done.
         """
         return self._core.match_pairs(_devices(device), shard)
 

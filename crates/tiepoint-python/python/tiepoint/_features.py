@@ -90,8 +90,8 @@ class _Detector(Options):
         images : iterable of array_like
             Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
             searches images of the same size and type together, up to 8, and only ``device="cpu"`` takes them one by one. An
-            iterator may reuse one buffer for all images. If it fails, the features of the images before that are yielded
-            first.
+            iterator may reuse one buffer for all images. If it fails, the features of the images before that are
+            yielded first.
         progress : callable or True, optional
             Reports the number of images that are done: see `collect`.
 

@@ -199,8 +199,8 @@ def _checked(a: Any, b: Any, max_distance: float | None = None) -> tuple[Feature
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, _core.Features):
             raise TypeError(
-                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; Features.from_arrays "
-                "makes them from another program's keypoints and descriptors"
+                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; "
+                "Features.from_arrays makes them from another program's keypoints and descriptors"
             )
         check_places(given)
         if max_distance is not None:

@@ -95,8 +95,8 @@ class Rectified(Result):
     matrix_left, matrix_right : ndarray
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
-        The calibration for `Stereo`; its `disparities` are the range to search: that of the tie points with a margin for
-        nearer things, from 0 unless that doubles the work.
+        The calibration for `Stereo`; its `disparities` are the range to search: that of the tie points with a margin
+        for nearer things, from 0 unless that doubles the work.
     exchanged : bool
         Whether the second of the given images is the left one.
     tie_points : TiePoints or None
@@ -244,8 +244,8 @@ def register(
     warped, covered = found["warped"], found["covered"]
     if finer := found["finer"]:
         warnings.warn(
-            f"the moving image has {finer:.1f} times the resolution of the fixed one: it is sampled without averaging, so fine "
-            "detail aliases; downsample it first, for instance with filter.resample",
+            f"the moving image has {finer:.1f} times the resolution of the fixed one: it is sampled without averaging, "
+            "so fine detail aliases; downsample it first, for instance with filter.resample",
             stacklevel=2,
         )
     if holes is not None:

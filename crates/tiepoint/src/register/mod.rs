@@ -199,8 +199,8 @@ pub fn tie_images(
 /// From this [`fineness`] on, fine detail of a warped picture aliases.
 const FINER: f64 = 2.0;
 
-/// How many pixels of a picture of `size` fall, along an axis, into one pixel of the picture onto which `model` maps it,
-/// measured in its middle; `None` below two. From two on, a warp, which only interpolates, aliases fine detail.
+/// How many pixels of a picture of `size` fall, along an axis, into one pixel of the picture onto which `model` maps
+/// it, measured in its middle; `None` below two. From two on, a warp, which only interpolates, aliases fine detail.
 pub fn fineness(model: &Model, size: Size) -> Option<f64> {
     let [a, b, c, d] = model.homography()?.derivative([0.5 * size.width as f64, 0.5 * size.height as f64]);
     Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite() && *finer >= FINER)

@@ -253,8 +253,8 @@ impl Ready {
         let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
             let (part, focal) = (1_u32 << self.halvings, pair.focal);
             format!(
-                "computed at 1/{part} of the full size; at that size, in whose pixels disparities are given, the focal length is \
-                 {focal:.0} px"
+                "computed at 1/{part} of the full size; at that size, in whose pixels disparities are given, the focal \
+                 length is {focal:.0} px"
             )
         });
         focal.into_iter().chain(exchanged).chain(halved).collect()
