@@ -75,7 +75,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The flag that helps against an error of this kind. The library's messages do not mention flags.
+/// The flag that helps against an error of this kind, which the library's message does not name.
 fn hint(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Device | ErrorKind::DeviceMemory | ErrorKind::Unsupported => {

@@ -132,7 +132,7 @@ def test_masks_of_every_type(scene):
     colours = np.ma.masked_array(np.stack([image] * 3, -1), np.stack([~half] * 3, -1))
     assert SIFT.detect(colours) == wanted
     for call in (lambda: tp.warp(masked, np.eye(3)), lambda: tp.filter.gauss(masked)):
-        with pytest.raises(tp.ImageError, match=r"a masked array, .* \.filled\(value\)"):
+        with pytest.raises(tp.ImageError, match=r"a masked array with masked values, .* \.filled\(value\)"):
             call()
 
 
@@ -214,7 +214,7 @@ def test_images_without_data_are_called_so(scene):
 
 def test_a_finer_image_is_registered_with_a_warning(scene):
     fine = tp.filter.resample(tp.filter.resample(scene.moving, "double"), "double")
-    with pytest.warns(UserWarning, match=r"the moving image is 4\.\d times as fine as the fixed one"):
+    with pytest.warns(UserWarning, match=r"the moving image has 4\.\d times the resolution of the fixed one"):
         tp.register(scene.reference, fine, "affine", device="cpu")
 
 

@@ -223,7 +223,7 @@ impl OptionArguments {
         let of_watermarks = ["watermark_border", "watermark_ratio"];
         if !options.two_view.detect_watermark && of_watermarks.iter().any(|field| self.recorded.has(field)) {
             return Err(Failure::usage(
-                "--watermark-border, --watermark-ratio: go without --no-detect-watermark, which looks for none",
+                "--watermark-border and --watermark-ratio have no effect with --no-detect-watermark: leave them out",
             ));
         }
         options.features.masks = absolute(options.features.masks.as_ref())?;

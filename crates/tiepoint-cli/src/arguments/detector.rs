@@ -149,7 +149,7 @@ impl DetectorArguments {
         let given = |field| self.options.get(field).is_some();
         if (given("keep") || given("even")) && !given("limit") {
             return Err(Failure::usage(
-                "--keep and --even choose among more than --max-features N: give it too",
+                "--keep and --even choose which features are kept, so they need --max-features N",
             ));
         }
         let detector = match self.detector {

@@ -24,7 +24,7 @@ pub(crate) enum EvaluateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EvaluateDisparity {
-    /// The disparity map to score: .pfm .tif, or .png of 16 bits
+    /// The disparity map to score: .pfm .tif .exr .npy, or .png of 16 bits
     pub(crate) found: PathBuf,
     /// The true map of the left image: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0)
     pub(crate) truth: PathBuf,

@@ -53,8 +53,9 @@ pub(crate) fn translated(
     let mgm = Mgm::read(rest)?;
     let (mut line, ignored) = mgm.line(variable)?;
     line.insert(0, words.first().cloned().unwrap_or_default());
-    let told =
-        (!ignored.is_empty()).then(|| format!("of mgm, without a counterpart here: {}", ignored.join(", ")));
+    let told = (!ignored.is_empty()).then(|| {
+        format!("ignored or replaced, because there is no equivalent of mgm's: {}", ignored.join(", "))
+    });
     Ok((line, told))
 }
 

@@ -40,8 +40,8 @@ impl MatchArguments {
         files.writes(output.chain(&self.draw).chain(&self.output_model)).check()?;
         if self.format()? == Some(MatchFormat::Colmap) && self.pair.matching.given.is_some() {
             return Err(Failure::usage(
-                "--matches: COLMAP's matches are numbers of features, and those in a file of places have none; choose another \
-                 --format",
+                "--matches: COLMAP's format stores indices of features, which a file of coordinates does not have; \
+                 choose another --format",
             ));
         }
         if self.output_model.is_some() && self.pair.matching.model.0.is_none() {

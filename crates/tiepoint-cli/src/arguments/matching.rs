@@ -64,9 +64,10 @@ pub(crate) struct MatchingArguments {
     /// Like --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
-    /// Verify the tie points in FILE instead of a search: .csv, .json, .npz or .points of this program, files of QGIS, ASP,
-    /// MicMac (also its folder Homol) or s2p, or the control points of a GDAL .vrt. The first image given is the first in FILE,
-    /// unless the file names them; control points place A on B, and MOVING on REFERENCE
+    /// Verify the tie points in FILE instead of a search: .csv, .json, .npz or .points of this program, files of QGIS,
+    /// ASP, MicMac (also its folder Homol) or s2p, or the control points of a GDAL .vrt. Unless FILE names its images,
+    /// its first image is taken to be the first one on the command line. Control points (QGIS, .vrt) place A on B, and
+    /// MOVING on REFERENCE
     #[arg(long = "matches", value_name = "FILE")]
     pub(crate) given: Option<PathBuf>,
 }

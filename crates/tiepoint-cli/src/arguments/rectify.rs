@@ -107,8 +107,8 @@ pub(crate) struct RectifyArguments {
     /// A picture of both outputs with lines along rows
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// The part of the input to show. Without a calibration all but `valid` may be wider than their names say, so that
-    /// disparities begin at 0 [default: input with a calibration, fit without]
+    /// Which part of the input the output shows. Without a calibration every choice except `valid` may be wider than
+    /// described, so that disparities start at 0 [default: input with a calibration, fit without]
     #[arg(long, value_parser = named::<OutputFrame>())]
     pub(crate) crop: Option<OutputFrame>,
     /// How values between pixels are interpolated

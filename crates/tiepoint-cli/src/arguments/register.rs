@@ -28,10 +28,10 @@ pub(crate) struct RegisterArguments {
     pub(crate) reference: PathBuf,
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
-    /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .exr .npy .jpg; a .tif
-    /// keeps the reference's place on the map (GeoTIFF). Pixels without input are marked in a .tif (no-data value, NaN or a
-    /// mask), NaN in floats, and 0 otherwise. If MOVING itself has pixels without data, a .png of 8 bits is transparent
-    /// there, and other formats get the mask FILE.msk beside them
+    /// The warped image with all its bands, of the reference's size or of --canvas: .png .tif .pfm .exr .npy .jpg .pgm
+    /// .ppm .pnm .pam; a .tif keeps the reference's place on the map (GeoTIFF). Pixels without input are marked in a
+    /// .tif (no-data value, NaN or a mask), NaN in floats, and 0 otherwise. If MOVING itself has pixels without data, a
+    /// .png of 8 bits is transparent there, and other formats get the mask FILE.msk beside them
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -63,7 +63,8 @@ impl RegisterArguments {
     pub(crate) fn check(&self) -> Outcome {
         if self.pair.matching.model.0.is_none_or(ModelKind::is_epipolar) {
             return Err(Failure::usage(
-                "--model: expected homography, affine, similarity, rigid or translation; nothing else says where a pixel goes",
+                "--model: expected homography, affine, similarity, rigid or translation; only these map points to \
+                 points, as a warp needs",
             ));
         }
         let pictures = [&self.output, &self.overlay, &self.draw];

@@ -36,7 +36,7 @@ pub(crate) struct StereoArguments {
     /// aggregated
     #[arg(long, value_name = "FILE")]
     pub(crate) output_right: Option<String>,
-    /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
+    /// Confidence from 0 to 1: .pfm .tif .exr .npy .png; named as --output is
     #[arg(long, value_name = "FILE")]
     pub(crate) confidence: Option<String>,
     #[command(flatten)]
@@ -93,8 +93,9 @@ pub(crate) struct StereoArguments {
     /// show [default: the calibration's range, else auto]
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
     pub(crate) disparities: Option<OrAuto<usize>>,
-    /// Halve the size of the pair this many times first: 0 to 5, or auto: down to the largest size at which the texture
-    /// of a few rows can be matched. Results have that size [default: auto with --rectify, else 0]
+    /// Halve the pair this many times before matching: 0 to 5, or auto, which stops at the largest size whose texture
+    /// can be matched (with --rectify at most 2000 pixels on the longer side). Results have the reduced size [default:
+    /// auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
     pub(crate) halve: Option<OrAuto<u32>>,
     /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
@@ -163,7 +164,7 @@ impl StereoArguments {
         }
         if self.calibration.is_some() && self.cameras.are_given() {
             return Err(Failure::usage(
-                "--focal, --baseline: go without --calibration, whose file holds both",
+                "--focal and --baseline cannot be combined with --calibration, whose file gives both",
             ));
         }
         if unknown && self.cameras.are_given() {
@@ -171,8 +172,8 @@ impl StereoArguments {
         }
         if self.rectify && (self.mask.is_some() || self.mask_right.is_some() || self.truth.is_some()) {
             return Err(Failure::usage(
-                "--mask, --mask-right, --truth: are of a rectified pair, and --rectify makes one; rectify by `tiepoint rectify` \
-                 first",
+                "--mask, --mask-right and --truth apply to a rectified pair, so they cannot be combined with \
+                 --rectify; run `tiepoint rectify` first",
             ));
         }
         self.cameras.check()

@@ -114,7 +114,9 @@ pub(super) fn devices(text: &str) -> Result<Devices, String> {
     let devices = text.split(',').map(str::parse).collect::<Result<Vec<Device>, _>>();
     let distinct = |devices: &Vec<Device>| (1..devices.len()).all(|i| !devices[..i].contains(&devices[i]));
     devices.ok().filter(distinct).map(Devices::These).ok_or_else(|| {
-        "expected auto, cpu, cuda, cuda:N, opencl, opencl:N, or cpu+ before one of the last four; for collect also cuda:all, opencl:all or some with commas between them".to_owned()
+        "expected auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]; collect also takes cuda:all, \
+         opencl:all or several, separated by commas"
+            .to_owned()
     })
 }
 

@@ -148,8 +148,8 @@ fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, co
     }
     if ahead.seconds > VERY_LONG && collection.options().pairs.choice == PairChoice::Auto {
         context.note(
-            "--pairs auto goes by the number of photographs alone, so that the database is the same on any device; \
-             --pairs top-scale, sequence or gps takes less: all pairs need not be matched",
+            "--pairs auto decides by the number of photographs alone, so that every machine writes the same database; \
+             --pairs top-scale, sequence or gps matches fewer pairs and takes less time",
         );
     }
 }

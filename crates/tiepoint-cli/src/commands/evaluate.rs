@@ -69,8 +69,8 @@ fn note_direction(found: &Homography, truth: &Homography, (size, error): (Size, 
     let inverted = found.inverse().map(|found| corner_error(&found, truth, size));
     if let Some(inverted) = inverted.filter(|inverted| 10.0 * inverted < error) {
         context.note(&format!(
-            "FOUND inverted is {inverted:.3} px off: does one of them map A to B and the other B to A? That of `register A B` \
-             maps B to A, that of `match A B` A to B"
+            "the inverse of FOUND is only {inverted:.3} px off: one matrix seems to map A to B and the other B to A. \
+             `register A B` writes B to A, `match A B` writes A to B"
         ));
     }
 }
@@ -100,10 +100,10 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
     if let Some(scale) = scale_of_truth(found.view(), truth.view()).filter(|_| nearly_all) {
         context.note(&match scale {
-            -1.0 => "nearly all is off: one of both maps has the opposite sign, as those of mgm, s2p and ASP have: \
+            -1.0 => "nearly all pixels are wrong: one of the maps has the opposite sign (mgm, s2p and ASP use it): \
                      negate it"
                 .to_owned(),
-            _ => format!("nearly all is off: is the truth stored as a multiple (--scale {scale})?"),
+            _ => format!("nearly all pixels are wrong: is the truth stored as a multiple (--scale {scale})?"),
         });
     }
     if let Some((value, share)) = mark_of_none(found.view(), truth.view()) {

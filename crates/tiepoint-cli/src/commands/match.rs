@@ -21,8 +21,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
     if format == Some(MatchFormat::Colmap) && (pair.views > 1 || pair.modality == Modality::Cross) {
         return Err(Failure::work(format!(
-            "COLMAP's matches are numbers of the features that `detect` finds, but these pictures were tied by {}; choose \
-             another --format, or allow features alone: --views 1 --modality same",
+            "COLMAP's format stores indices of the features that `detect` finds, but these pictures were tied by {}; \
+             choose another --format, or allow features alone: --views 1 --modality same",
             if pair.views > 1 { "simulated views" } else { "their structure" }
         )));
     }

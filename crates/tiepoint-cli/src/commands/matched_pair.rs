@@ -282,8 +282,8 @@ impl<'a> PairSearch<'a> {
             let turned = pictures.iter().zip(paths).find(|(picture, _)| picture.stored);
             if let Some((_, path)) = turned.filter(|_| limits.orient && of_stored != self.stored) {
                 return Err(Failure::work(format!(
-                    "{}: its file does not hold it upright, and its matches are {}; --no-orient leaves the picture as it is \
-                     stored, for the search of matches and here",
+                    "{}: its file records an orientation, and its matches are {}; give --no-orient both where the \
+                     matches are searched and here",
                     path.display(),
                     match of_stored {
                         true => "those of its stored pixels, while the result is to be upright",

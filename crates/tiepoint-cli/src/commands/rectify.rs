@@ -356,8 +356,7 @@ fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, 
     say_focal(&pair.rectification, pair.source, context);
     if pair.exchanged {
         let second = arguments.right.display();
-        context.say(&format!(
-            "{second} shows the scene from the left: it is the left picture of the rectified pair"
-        ));
+        context
+            .say(&format!("{second} was taken from the left: it is the left picture of the rectified pair"));
     }
 }

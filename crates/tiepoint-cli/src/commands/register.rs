@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let moving = pair.pictures[0].seen().size();
     if let Some(finer) = pair.tie.b_from_a.and_then(|model| fineness(&model, moving)) {
         context.note(&format!(
-            "{} is {finer:.1} times as fine as {}: the result shows some of its pixels and no means, so that fine detail becomes \
-             noise; shrink it before, for instance by gdalwarp -r average",
+            "{} has {finer:.1} times the resolution of {}: it is sampled without averaging, so fine detail aliases; \
+             downsample it first, for instance with gdalwarp -r average",
             arguments.moving.display(),
             arguments.reference.display()
         ));

@@ -57,7 +57,9 @@ impl Files {
             for beside in BESIDE.map(|extension| path.with_added_extension(extension)) {
                 if let Some(place @ Place::Existing(_)) = Place::of(&beside) {
                     let [beside, of] = [&beside, path].map(|path| path.display());
-                    explain_early(&format!("{beside}: goes, because it would be read with the new {of}"));
+                    explain_early(&format!(
+                        "{beside}: is removed, because GDAL would read it with the new {of}"
+                    ));
                     results.insert(place, path);
                 }
             }

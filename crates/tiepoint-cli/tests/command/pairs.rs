@@ -176,7 +176,7 @@ fn devices_match_pictures_of_two_sensors_alike() {
         folder.refuses(
             places,
             1,
-            &["numbers of the features", "their structure", "--views 1 --modality same"],
+            &["indices of the features", "their structure", "--views 1 --modality same"],
         );
         let expected = run("cpu");
         for driver in cpu_and(&["opencl", "cuda"]) {

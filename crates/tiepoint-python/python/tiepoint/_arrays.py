@@ -88,7 +88,10 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
         raise ImageError(f"{what} is bytes: expected an array; tiepoint.io.decode reads the bytes of a file")
     if (holed := masked(given)) is not None:
         if np.ma.getmaskarray(holed).any():
-            raise ImageError(f"{what} is a masked array, and this call takes no mask: .filled(value) says what is there")
+            raise ImageError(
+                f"{what} is a masked array with masked values, which this function does not take: replace them with "
+                ".filled(value)"
+            )
         given = holed.data
     if hasattr(given, "data_vars"):
         names = ", ".join(map(repr, given.data_vars))

@@ -44,7 +44,8 @@ class Calibration(Result):
     principal : tuple of float
         Principal point of the left camera in pixels.
     baseline : float
-        Distance of the cameras, above 0: of OpenCV's T the absolute value of T[0]. Its unit is that of the depth.
+        Distance between the cameras, above 0; of OpenCV's T its length, which is abs(T[0]) for cameras side by side.
+        Depth has its unit.
     doffs : float
         cx of the right camera less that of the left, pixels.
     size : tuple of int, optional

@@ -314,7 +314,7 @@ class Collection:
             The numbers ``searched`` and ``present``; names with reasons: ``unreadable`` photographs cannot be read as
             pictures and are left out; ``failed`` ones are to be tried again, because the system could not read them or
             they have changed since the scan; and ``without_mask``, the names of photographs without a mask in the
-            folder of masks. A warning reports those, and another that most photographs are left out.
+            folder of masks. A warning says how many have no mask, and another that most photographs were left out.
         """
         found = self._core.extract(_devices(device), shard)
         _warn(found.pop("warnings"))
@@ -353,9 +353,10 @@ class Collection:
         Returns
         -------
         dict
-            ``pairs`` that were tried, how many of them by ``structure``, too, and ``tiles`` that were made now; pairs
-            ``left_out`` because one of their photographs cannot be read; tiles that were ``present``; and whether
-            everything is ``complete``: if not, run it again when the other parts are done.
+            ``pairs``: pairs that were tried; ``structure``: how many of them also by structure; ``tiles``: tiles
+            written by this call; ``present``: tiles that were there already; ``left_out``: pairs left out because one
+            of their photographs cannot be read; ``complete``: whether everything is done. If not, call it again when
+            the other parts are done.
         """
         return self._core.match_pairs(_devices(device), shard)
 

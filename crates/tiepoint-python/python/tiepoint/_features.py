@@ -90,7 +90,8 @@ class _Detector(Options):
         images : iterable of array_like
             Images as `detect` takes them, or a batch, (B, H, W), (B, H, W, C) or (B, C, H, W). Sizes may differ; a GPU
             searches images of the same size and type together, up to 8, and only ``device="cpu"`` takes them one by one. An
-            iterator may write each image into the same memory. If it fails, the features of all images before come first.
+            iterator may reuse one buffer for all images. If it fails, the features of the images before that are
+            yielded first.
         progress : callable or True, optional
             Reports the number of images that are done: see `collect`.
 
@@ -249,7 +250,7 @@ def check_places(features: Features) -> None:
         raise ImageError(
             f"{outside.sum()} of {len(features)} features lie more than a pixel outside of the image "
             f"of {width}x{height}, the first at ({x:g}, {y:g}): expected places (x, y), and image_size as "
-            "(width, height); of rows and columns, as scikit-image gives them, xy[:, ::-1] makes places"
+            "(width, height); if these are (row, column), as scikit-image gives them, use xy[:, ::-1]"
         )
 
 

@@ -87,8 +87,8 @@ class Model(Result):
         Parameters
         ----------
         xy : array_like, (N, 2), (N, 1, 2) or (N, 3), or one point, (2,) or (3,)
-            Points of A in pixels; three values are homogeneous coordinates, of which the last is 0 of a point at
-            infinity: a homography maps it to its vanishing point.
+            Points of A in pixels. Three values are homogeneous coordinates: a point at infinity has 0 as its last one,
+            and a homography maps it to its vanishing point.
 
         Returns
         -------
@@ -315,9 +315,9 @@ def estimate(
     max_iterations : int
         The most samples. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
-        Refuse a model if wrong matches alone are expected to give more than this many models as good as it, as four
-        exact pairs do of a homography: of pairs that are known to be right, `fit` gives the model. ``inf`` refuses
-        none; it also accepts an essential matrix of a camera that only turned.
+        Refuse a model if wrong matches alone are expected to give more than this many models as good as it. Four exact
+        pairs are refused for a homography, because any four pairs fit one: use `fit` for pairs that are known to be
+        right. ``inf`` accepts every model, also the essential matrix of a camera that only turned.
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional

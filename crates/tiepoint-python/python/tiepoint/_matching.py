@@ -74,14 +74,14 @@ class Rematch(RematchOptions):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TiePoints(Result):
-    """Matches, and which of them a model confirms.
+    """All matches of two images, and which of them are tie points: those that a model confirms, `inliers`.
 
     Attributes
     ----------
     a, b : Features
         The features of both images.
     pairs : ndarray
-        (M, 2) int64: indices of the features in A and in B.
+        (M, 2) int64: indices of the features in A and in B, of all matches.
     distance, ratio : ndarray
         (M,) float32, as in `Matches`.
     inliers : ndarray
@@ -119,12 +119,12 @@ class TiePoints(Result):
 
     @property
     def xy_a(self) -> npt.NDArray[np.float32]:
-        """Places of the matches in A, (M, 2)."""
+        """Places of all matches in A, (M, 2); ``tie.xy_a[tie.inliers]`` are those of the tie points."""
         return self.a.to("cpu").xy[self.pairs[:, 0]]
 
     @property
     def xy_b(self) -> npt.NDArray[np.float32]:
-        """Places of the matches in B, (M, 2)."""
+        """Places of all matches in B, (M, 2)."""
         return self.b.to("cpu").xy[self.pairs[:, 1]]
 
     def __len__(self) -> int:
@@ -199,8 +199,8 @@ def _checked(a: Any, b: Any, max_distance: float | None = None) -> tuple[Feature
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, _core.Features):
             raise TypeError(
-                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; of descriptors "
-                "and places of another program Features.from_arrays makes them"
+                f"{name} is of the type {type(given).__name__}: expected Features, as Sift().detect(image) gives them; "
+                "Features.from_arrays makes them from another program's keypoints and descriptors"
             )
         check_places(given)
         if max_distance is not None:

@@ -27,7 +27,7 @@ class SiftOptions(Options):
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
-        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+        Least contrast of a keypoint times the number of levels, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
@@ -48,7 +48,8 @@ class SiftOptions(Options):
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -99,7 +100,8 @@ class SurfOptions(Options):
         Form of the descriptors: unit vectors, or none, which gives only keypoints with their angles.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool
@@ -269,8 +271,9 @@ class StereoOptions(Options):
     median : {0, 3, 5}
         Side of the last median filter; 0: no median filter at all, and edges are not moved.
     edges : int
-        At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
-        differ by this or more in sum have no vote; 0: leave edges where they are. Allowed: 0 to 765.
+        Move disparity edges to colour edges: near a jump of disparities each pixel takes the side that neighbours of
+        similar colour vote for. Neighbours whose red, green and blue differ by this much or more in total do not vote;
+        0 leaves edges where they are. Allowed: 0 to 765.
     fill : bool
         Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         2.5.3).
@@ -347,7 +350,7 @@ class CollectionOptions(Options):
     levels : int
         Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone. Allowed: 1 to 32.
     contrast : float
-        Least contrast of a keypoint, for an image from 0 to 1. Allowed: 0 to 1.
+        Least contrast of a keypoint times the number of levels, for an image from 0 to 1. Allowed: 0 to 1.
     edge : float
         Greatest ratio of the principal curvatures (Lowe, section 4.1: 10). Allowed: above 1, at most 10000.
     sigma : float
@@ -368,7 +371,8 @@ class CollectionOptions(Options):
         Form of the descriptors: unit vectors times 512 as bytes, unit vectors, or none, which gives only keypoints.
     max_features : int, optional
         The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept, and
+        the strongest come first.
     keep : {"scale", "response", "levels"}
         Which features are kept if there are more.
     even : bool

@@ -48,8 +48,9 @@ class Registration(Result):
         `moving` on the pixels of `fixed`, with its channels; on the device where `moving` lies. Its type is that of `moving`
         if that is ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``.
     covered : ndarray or DeviceArray
-        (H, W) uint8: 255 inside of `moving`, else 0. It is 0, too, where a masked array is masked, or would be interpolated
-        from masked pixels: there `warped` is `fill`, or NaN in floats. Transparent pixels and NaN of other images are 255.
+        (H, W) uint8: 255 inside of `moving`, else 0. If `moving` is a masked array, it is also 0 where a pixel would be
+        interpolated from masked ones; there `warped` is `fill`, or NaN in floats. Transparent pixels and NaN of other
+        images do not count as missing: there it is 255.
     model : Model
         From `moving` to `fixed`.
     tie_points : TiePoints
@@ -94,7 +95,8 @@ class Rectified(Result):
     matrix_left, matrix_right : ndarray
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
-        The calibration for `Stereo`; its `disparities` are those of the tie points.
+        The calibration for `Stereo`; its `disparities` are the range to search: that of the tie points with a margin
+        for nearer things, from 0 unless that doubles the work.
     exchanged : bool
         Whether the second of the given images is the left one.
     tie_points : TiePoints or None
@@ -242,8 +244,8 @@ def register(
     warped, covered = found["warped"], found["covered"]
     if finer := found["finer"]:
         warnings.warn(
-            f"the moving image is {finer:.1f} times as fine as the fixed one: the result shows some of its pixels and no means, "
-            "so that fine detail becomes noise; shrink it before, such as by filter.resample",
+            f"the moving image has {finer:.1f} times the resolution of the fixed one: it is sampled without averaging, "
+            "so fine detail aliases; downsample it first, for instance with filter.resample",
             stacklevel=2,
         )
     if holes is not None:
@@ -343,7 +345,8 @@ def rectify(
     Returns
     -------
     Rectified
-        The same as the command ``rectify`` writes.
+        The same images and calibration as the command ``rectify`` writes. The command also prints a verdict; here it is
+        `tie_points.verdict`, and `doubts` tell what the rows say.
     """
     if isinstance(calibration, (str, os.PathLike)):
         calibration = StereoCalibration.read(calibration)

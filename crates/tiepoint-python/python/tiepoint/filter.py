@@ -1,4 +1,5 @@
-"""Filters of images, as in the command ``filter``. Images on a CUDA device are filtered there, and the results stay there."""
+"""Filters of images, as in the command ``filter``. Images on a CUDA device are filtered there, and results stay there,
+except that `integral` and `resample` take only images in the host's memory, and that `blobs` returns NumPy's arrays."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def distinct(features: Features) -> Features:
     Parameters
     ----------
     features : Features
-        Any, in the host's memory.
+        Any; the result is in the host's memory.
 
     Returns
     -------
@@ -262,8 +262,8 @@ def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
     Returns
     -------
     dict
-        ``keypoints`` (N, 2), ``scores`` (N,), ``descriptors`` (D, N) of length 1, ``image_size`` (2,). hloc adds COLMAP's
-        half pixel itself.
+        ``keypoints`` (N, 2), ``scores``, ``scales`` and ``oris`` (N,), ``descriptors`` (D, N) of length 1,
+        ``image_size`` (2,). hloc adds COLMAP's half pixel itself.
 
     Raises
     ------

@@ -135,7 +135,7 @@ def write_features(path: _Path, features: Features) -> None:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class StoredMatches(Result):
-    """Tie points of a file. If the file does not say them, indices are row numbers, scales are 1, and all are inliers.
+    """Tie points of a file. Where the file lacks them, indices are row numbers, scales are 1, and all are inliers.
 
     Attributes
     ----------

@@ -68,10 +68,11 @@ class Raster(Result):
     ----------
     values : ndarray
         (bands, H, W), or (H, W) for one band. Colours as `tiepoint.read` gives them, (H, W, 1 to 4), become bands. More
-        than four bands of at most four columns look like these; they are taken as bands if `mask` is given. Where a
-        masked array is masked there is no data. If its bands differ in that, integers have `nodata` there: that which
-        is given, the array's fill value, or another that is no data's; but colours of bytes and of 16 bits without a
-        sign, which have data together, have none where one is masked, unless all masked values are `nodata` already.
+        than four bands of at most four columns look like these; they are taken as bands if `mask` is given. Masked
+        values of a masked array hold no data. In floats they become NaN. In integers whose bands differ in what is
+        masked they become `nodata`: the given value, else the array's fill value, else a value that no data has.
+        Exception: in 8- and 16-bit unsigned colours a pixel that is masked in one band holds no data in any, unless all
+        masked values, and no others, are `nodata` already.
     transform : Affine or tuple, optional
         From (column, row) to the map; None for a raster that has no place.
     crs : Any, optional
@@ -180,7 +181,7 @@ class Raster(Result):
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
 
-        A pixel holds none where no band has a finite value other than `nodata`, and where `mask` is 0.
+        A pixel holds no data if `mask` is 0 there, or if no band has a finite value other than `nodata`.
         """
         import numpy as np
 
@@ -576,7 +577,7 @@ def _warped(
     import numpy as np
 
     kept, given, fill = filled
-    # Data that interpolation has given the value of no data get the next one.
+    # Where an interpolated value happens to equal nodata, it is replaced by a neighbouring value.
     beside: Any = None
     if given is not None and not math.isnan(given):
         beside = np.nextafter(np.float32(given), np.float32(np.inf)) if kept.kind == "f" else given + 1

@@ -231,8 +231,10 @@ impl StereoEvidence {
             });
         }
         if let Some(fit) = self.fit {
-            let text =
-                format!("{} of the places beside look less like a pixel than the one found", percent(fit));
+            let text = format!(
+                "in {} of the comparisons the matched place looks more like the pixel than a place beside it",
+                percent(fit)
+            );
             let next = "Are left and right exchanged, or do `--min-disparity` and `--disparities` leave out what is \
                         there? Does the cost suit the pictures?";
             reasons.push(Reason::share_below("fit", fit, FIT, text, next));

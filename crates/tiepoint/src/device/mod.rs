@@ -465,7 +465,7 @@ impl std::str::FromStr for Device {
         let wrong = || Error::Option {
             name: "device",
             value: s.into(),
-            expected: "auto, cpu, cuda, cuda:N, opencl, opencl:N, or cpu+ before one of the last four".into(),
+            expected: "auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]".into(),
         };
         let (kind, index) = match s.split_once(':') {
             Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),

@@ -2,7 +2,7 @@
 //!
 //! Features are put into their order of rank: by scale or by response, the greatest first, then by the total order of
 //! [`Keypoint::order`]. The first `limit` of them are kept; or, with `even`, round by round the first of each cell of a
-//! grid. Kept features come in this order. Without a limit all are kept, the strongest first.
+//! grid. Kept features come in this order. Without a limit all are kept, and the strongest come first.
 //!
 //! [`Keep::Levels`] counts positions, however many directions each has, and takes whole levels, as COLMAP does on a CPU:
 //! a limit of 8192 gives about 10 000 to 15 000 features. Levels overlap in scale, so some of the features left out are
@@ -39,7 +39,8 @@ options! {
     #[serde(default, deny_unknown_fields)]
     pub struct Selection {
         /// The most features to keep, each direction of a position counted as one; with keep levels, the number of
-        /// positions that the kept levels must reach. Without a limit all are kept, the strongest first.
+        /// positions that the kept levels must reach. Features come in the order of keep; without a limit all are kept,
+        /// and the strongest come first.
         limit / with_limit: Option<usize> = None, name "max_features", unit "N";
         /// Which features are kept if there are more.
         keep / with_keep: Keep = Keep::Scale;

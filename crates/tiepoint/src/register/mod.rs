@@ -55,7 +55,7 @@ options! {
             None | Some(_) => Err(Error::option(
                 "model",
                 this.tie.model.map_or("none", ModelKind::name),
-                "homography, affine, similarity, rigid or translation: nothing else says where a pixel goes",
+                "homography, affine, similarity, rigid or translation: only these map points to points, as a warp needs",
             )),
         }
     }
@@ -196,11 +196,11 @@ pub fn tie_images(
     Ok((features, tied))
 }
 
-/// From this [`fineness`] on, a warped picture is noisier than it need be.
+/// From this [`fineness`] on, fine detail of a warped picture aliases.
 const FINER: f64 = 2.0;
 
-/// The pixels of a picture of `size` along an axis in a pixel of the picture onto which `model` maps it, in its middle, if they
-/// are two or more: a warp, which interpolates, then shows some of its pixels and no means, so that fine detail becomes noise.
+/// How many pixels of a picture of `size` fall, along an axis, into one pixel of the picture onto which `model` maps
+/// it, measured in its middle; `None` below two. From two on, a warp, which only interpolates, aliases fine detail.
 pub fn fineness(model: &Model, size: Size) -> Option<f64> {
     let [a, b, c, d] = model.homography()?.derivative([0.5 * size.width as f64, 0.5 * size.height as f64]);
     Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite() && *finer >= FINER)

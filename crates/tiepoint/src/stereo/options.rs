@@ -103,8 +103,9 @@ options! {
         ///
         /// Unless it is 0 both views also pass one of 3×3 before the check.
         median / with_median: usize = 5 => [0, 3, 5], unit "N";
-        /// At a jump of disparities, join the side that the picture's colours speak for: pixels whose red, green and blue
-        /// differ by this or more in sum have no vote; 0: leave edges where they are.
+        /// Move disparity edges to colour edges: near a jump of disparities each pixel takes the side that neighbours
+        /// of similar colour vote for. Neighbours whose red, green and blue differ by this much or more in total do not
+        /// vote; 0 leaves edges where they are.
         ///
         /// Paths carry disparities some pixels beyond an edge. Of grey pictures three times the difference counts. With a
         /// median of 0 edges stay, too.

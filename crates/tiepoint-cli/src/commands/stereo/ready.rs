@@ -249,10 +249,13 @@ impl Ready {
         };
         let [focal, _] = focal_lines(rectification, *source);
         let exchanged =
-            exchanged.then(|| "the second shows the scene from the left: disparities are its".into());
+            exchanged.then(|| "the second picture was taken from the left: disparities refer to it".into());
         let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
             let (part, focal) = (1_u32 << self.halvings, pair.focal);
-            format!("worked on at 1/{part} of the size: in its pixels, as disparities are, the focal length is {focal:.0} px")
+            format!(
+                "computed at 1/{part} of the full size; at that size, in whose pixels disparities are given, the focal \
+                 length is {focal:.0} px"
+            )
         });
         focal.into_iter().chain(exchanged).chain(halved).collect()
     }

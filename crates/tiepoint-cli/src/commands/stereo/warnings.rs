@@ -45,8 +45,8 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let rows = survey.filter(Survey::rows_differ).and_then(|survey| survey.rows_px);
     if let Some(px) = rows {
         warnings.push(format!(
-            "the rows of the two pictures do not agree: tie points differ by {px:.1} px. With --rectify, or by \
-             `tiepoint rectify`, they do"
+            "the pair is not rectified: corresponding points lie {px:.1} rows apart. Use --rectify, or run \
+             `tiepoint rectify` first"
         ));
     } else if let Some(survey) = ready.survey.filter(|survey| measured && survey.disparities.is_none()) {
         warnings.push(format!(

@@ -72,7 +72,11 @@ fn a_very_long_matching_is_announced_before_the_work() {
         let _ = std::fs::remove_dir_all(folder.at("a.db.work"));
         let said = folder.fails(format!("{run} --pairs {pairs}"), 1);
         assert!(said.contains("at most for 1200 photographs and 719400 pairs on this machine"), "{said}");
-        assert_eq!(said.contains("--pairs auto goes by the number of photographs alone"), is_told, "{said}");
+        assert_eq!(
+            said.contains("--pairs auto decides by the number of photographs alone"),
+            is_told,
+            "{said}"
+        );
         assert!(said.contains("none of the photographs can be read"), "{said}");
     }
 }

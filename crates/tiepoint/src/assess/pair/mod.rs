@@ -254,7 +254,7 @@ pub struct PairEvidence {
     pub unlike: Option<f64>,
     /// [`TiePoints::fixed`].
     pub fixed: Option<f64>,
-    /// The share of the inliers that stayed where they are rather than follow the map; none where the model is no map.
+    /// The share of the inliers that did not move although the map moves them; none where the model is no map.
     pub stayed: Option<f64>,
     /// Of the inliers that lie off the plane of most inliers, the share whose neighbours deviate from it as they do;
     /// none where the model is a map, or fewer than three quarters of the inliers lie on one plane.
@@ -475,36 +475,35 @@ impl PairEvidence {
         }
         if let Some(share) = self.unmoved {
             let text = format!(
-                "the pictures lie on each other unmoved, and features agree in {} of the places that have any",
+                "the map does not move the picture, and matches agree in {} of the places that have features",
                 percent(share)
             );
             reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, CAPTIONS));
         }
         if let Some(share) = self.shifted {
             let text = format!(
-                "the map only shifts the picture, and features agree in {} of the places that have any",
+                "the map only shifts the picture, and matches agree in {} of the places that have features",
                 percent(share)
             );
             reasons.push(Reason::share_below("shifted", share, SHIFTED, text, CAPTIONS));
         }
         if let Some(share) = self.unlike {
             let text = format!(
-                "the pictures lie on each other unmoved, but their structure agrees there by {} only (50 % by chance)",
+                "the map does not move the picture, but structure agrees there by only {} (50 % by chance)",
                 percent(share)
             );
             reasons.push(Reason::share_below("unlike", share, UNLIKE, text, FIXED));
         }
         if let Some(found) = self.fixed {
             let text = format!(
-                "structure ties the pictures unmoved, while features do not and both are bright and dark in the same places \
-                 (correlation {}), as by one sensor",
+                "structure matches the pictures without any motion and features do not match, yet brightness agrees \
+                 (correlation {}) as if one sensor had taken both",
                 percent(found)
             );
             reasons.push(Reason::share_above("fixed", found, IN_COMMON, text, FIXED));
         }
         if let Some(share) = self.stayed {
-            let text =
-                format!("{} of the inliers stayed where they are rather than follow the map", percent(share));
+            let text = format!("{} of the inliers did not move although the map moves them", percent(share));
             reasons.push(Reason::share_above("stayed", share, STAYED, text, STAYING));
         }
         if let Some(share) = self.parallax {

@@ -33,7 +33,7 @@ options! {
         octaves / with_octaves: Option<u8> = None => 1.., unit "N";
         /// Levels of an octave that are searched (Lowe, section 3.2: 3); more than 8 on the CPU alone.
         levels / with_levels: u8 = 3 => 1..=32, unit "N";
-        /// Least contrast of a keypoint, for an image from 0 to 1.
+        /// Least contrast of a keypoint times the number of levels, for an image from 0 to 1.
         ///
         /// |D(x̂)| · levels: Lowe's 0.03 with his scaling of D corresponds to OpenCV's 0.04.
         contrast / with_contrast: f32 = 0.04 => 0.0..=1.0, unit "C";

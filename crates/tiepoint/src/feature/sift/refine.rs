@@ -2,8 +2,8 @@
 //!
 //! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). While a
 //! component of x̂ exceeds the limit the search moves a step in that direction, at most five times. Then
-//! |D(x̂)| = |D + ½ g·x̂| must reach the contrast (eq. 4), and tr²/det < (r + 1)²/r must hold for the 2×2
-//! Hessian in x and y (§4.1).
+//! |D(x̂)| = |D + ½ g·x̂| must reach the contrast divided by the number of levels (eq. 4), and
+//! tr²/det < (r + 1)²/r must hold for the 2×2 Hessian in x and y (§4.1).
 //!
 //! Arithmetic: f32 without fused operations, H solved by cofactors, in the order written.
 
