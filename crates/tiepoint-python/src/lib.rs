@@ -85,7 +85,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::report;
     #[pymodule_export]
-    use crate::stereo::{Stereo, StereoStream, assess_disparities, depth, points};
+    use crate::stereo::{Stereo, StereoStream, assess_disparities, depth, points, range_of_pair};
     #[pymodule_export]
     use crate::synth::{scene, stereo_scene, texture};
     #[pymodule_export]

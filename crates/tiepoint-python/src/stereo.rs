@@ -2,7 +2,7 @@
 
 use crate::device::{Detached, Device, abandonable, device_of, run_on};
 use crate::device_array::{DeviceArray, Numbers};
-use crate::errors::{raised, wrong_option};
+use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
 use crate::image::{Input, mask, mask_view, output, rows, volume_shape};
@@ -300,6 +300,31 @@ pub(crate) fn with_nan(mut disparity: Image<f32>) -> Image<f32> {
     disparity
 }
 
+/// Both sides of a pair from images and masks of the host, in the order left, right, left mask, right mask.
+fn sides(given: [Option<Bound<'_, PyAny>>; 4], no_data: Option<f32>) -> PyResult<[Side; 2]> {
+    let [left, right, mask_left, mask_right] = given;
+    let side = |image: Option<Bound<'_, PyAny>>, of_side: Option<Bound<'_, PyAny>>, what| {
+        let image = image.ok_or_else(|| wrong_image(&format!("{what} is missing")))?;
+        let (image, of_side) = (Input::of(&image, what)?, mask(of_side.as_ref())?);
+        let held = held(image.view(), of_side.as_ref(), no_data).map_err(raised)?.into_image();
+        Ok::<_, PyErr>(Side { image: image.view().to_image(), mask: held })
+    };
+    Ok([side(left, mask_left, "the left image")?, side(right, mask_right, "the right image")?])
+}
+
+/// The least disparity to search and how many, by tie points of a rectified pair; none if these are too few.
+#[pyfunction]
+pub(crate) fn range_of_pair<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    given: [Option<Bound<'py, PyAny>>; 4],
+    no_data: Option<f32>,
+) -> PyResult<Option<(i32, usize)>> {
+    let sides = sides(given, no_data)?;
+    let found = run_on(py, device, |processor| survey(&sides, &processor.cpu))?;
+    Ok(found.search(None))
+}
+
 /// The verdict on a disparity map of the host and its reasons. `given` are both images and their masks, `searched` the least
 /// disparity and the number of them.
 #[pyfunction]
@@ -312,22 +337,12 @@ pub(crate) fn assess_disparities<'py>(
     searched: (i32, usize),
     truth: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Assessed<'py>> {
-    let ([left, right, mask_left, mask_right], (least, count)) = (given, searched);
+    let (sides, (least, count)) = (sides(given, no_data)?, searched);
     let disparity = Input::of(disparity, "the disparity map")?;
     let truth = truth.map(|truth| Input::of(truth, "the truth")).transpose()?;
-    let image = |image: Option<Bound<'py, PyAny>>, what| {
-        Input::of(&image.unwrap_or_else(|| py.None().into_bound(py)), what)
-    };
-    let (left, right) = (image(left, "the left image")?, image(right, "the right image")?);
-    let (mask_left, mask_right) = (mask(mask_left.as_ref())?, mask(mask_right.as_ref())?);
     let map = disparity.floats("the disparity map")?;
     let truth = truth.as_ref().map(|truth| truth.floats("the truth")).transpose()?;
     let found = run_on(py, device, |processor| {
-        let side = |image: &Input, mask: &Option<Input>| {
-            let mask = held(image.view(), mask.as_ref(), no_data)?.into_image();
-            Ok::<_, tiepoint::Error>(Side { image: image.view().to_image(), mask })
-        };
-        let sides = [side(&left, &mask_left)?, side(&right, &mask_right)?];
         let evidence = StereoEvidence::of(map, sides[0].mask.as_ref().map(Image::view), least, count);
         let evidence = evidence.with_patches(&sides, map, &processor.cpu)?;
         let evidence = match evidence.rows {

@@ -65,6 +65,24 @@ def test_a_ratio_of_one_drops_what_has_two_equal_neighbours_and_none_keeps_it(tm
     assert counts[0] < counts[1] // 2, counts
 
 
+def test_the_range_of_a_pair_is_that_of_the_command(tmp_path, run):
+    made = tp.synth.stereo((320, 240), disparities=(20, 44), seed=4)
+    files = [tmp_path / "left.png", tmp_path / "right.png"]
+    for file, picture in zip(files, [made.left, made.right], strict=True):
+        tp.write(file, picture)
+    told = run("stereo", *files, "--output", tmp_path / "d.tif")[0]
+    stereo = tp.Stereo.for_pair(made.left, made.right, device="cpu")
+    assert (stereo.min_disparity, stereo.disparities) == (told["min_disparity"], told["disparities"])
+    assert 44 < stereo.min_disparity + stereo.disparities < 100
+    assert np.array_equal(stereo.compute(made.left, made.right).disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
+    wide = tp.Stereo.for_pair(made.left, made.right, disparities=160, paths=4)
+    assert (wide.disparities, wide.paths) == (160, 4)
+    flat = np.zeros((240, 320), np.uint8)
+    assert tp.Stereo.for_pair(flat, flat).disparities == tp.Stereo().disparities
+    nothing = np.zeros((240, 320), bool)
+    assert tp.Stereo.for_pair(made.left, made.right, mask_left=nothing).disparities == tp.Stereo().disparities
+
+
 def advice():
     """What the library's texts name as the command has it: what is between backticks and begins with a flag or a command."""
     source = pathlib.Path(__file__).parents[2] / "tiepoint/src"

@@ -3,7 +3,7 @@
 use crate::arguments::bench::BenchArguments;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::input::Reader;
+use crate::input::{Kept, Reader};
 use crate::output::Clock;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     for path in &arguments.images {
         let mut clock = Clock::start(&context.processor.cpu);
         let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
-        let picture = reader.picture(path, false, None, Range::Auto, &mut clock)?;
+        let picture = reader.picture(path, Kept::Grey, None, Range::Auto, &mut clock)?;
         measure(&path.display().to_string(), picture.grey(), None, repeat, context)?;
     }
     Ok(())

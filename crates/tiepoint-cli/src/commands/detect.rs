@@ -12,7 +12,7 @@ use crate::arguments::report::check_page;
 use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Picture, Reader};
+use crate::input::{self, Kept, Picture, Reader};
 use crate::output::{self, Clock, Part, Spent, joined};
 use crate::prefetch::{Limits, Prefetcher};
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item
     let mask = arguments.mask_of(&job.path);
     let result = reader.picture(
         &job.path,
-        job.drawing.is_some() || job.page.is_some(),
+        if job.drawing.is_some() || job.page.is_some() { Kept::Shown } else { Kept::Grey },
         mask.as_deref(),
         arguments.range,
         &mut clock,

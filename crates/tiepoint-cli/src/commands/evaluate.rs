@@ -6,7 +6,7 @@ use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateH
 use crate::context::Context;
 use crate::draw::usual_range;
 use crate::failure::Outcome;
-use crate::input::Reader;
+use crate::input::{Kept, Reader};
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -153,7 +153,7 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     let truth = read_homography(truth)?;
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching);
     let mut clock = Clock::start(&context.processor.cpu);
-    let pair = search.run(paths, false, &arguments.pair.report, &mut clock, context)?;
+    let pair = search.run(paths, [Kept::Grey; 2], &arguments.pair.report, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair, &truth))?;
     scores.lines().iter().for_each(|l| context.say(l));
     if let Some(found) = pair.tie.b_from_a.and_then(|model| model.homography()) {

@@ -5,6 +5,7 @@ use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::input::Kept;
 use crate::output::{Clock, Part, joined, place_of};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let stored = format.is_some_and(MatchFormat::is_of_stored_pixels);
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).as_stored(stored);
     let (paths, page_of) = ([arguments.a.as_path(), &arguments.b], &arguments.pair.report);
-    let pair = search.run(paths, arguments.draw.is_some(), page_of, &mut clock, context)?;
+    let kept = [if arguments.draw.is_some() { Kept::Shown } else { Kept::Grey }; 2];
+    let pair = search.run(paths, kept, page_of, &mut clock, context)?;
     if format == Some(MatchFormat::Colmap) && (pair.views > 1 || pair.modality == Modality::Cross) {
         return Err(Failure::work(format!(
             "COLMAP's format stores indices of the features that `detect` finds, but these pictures were tied by {}; \

@@ -7,7 +7,7 @@ use crate::commands::report;
 use crate::context::Context;
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Picture, ReadPicture, Reader};
+use crate::input::{Kept, Picture, ReadPicture, Reader};
 use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
 use std::panic::resume_unwind;
@@ -174,12 +174,12 @@ impl<'a> PairSearch<'a> {
     pub(crate) fn run(
         &self,
         paths: [&Path; 2],
-        colour: bool,
+        kept: [Kept; 2],
         page: &ReportArguments,
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let found = self.find(paths, colour || page.wanted(), clock, context)?;
+        let found = self.find(paths, if page.wanted() { [Kept::Shown; 2] } else { kept }, clock, context)?;
         match self.tie(&found, clock, context)? {
             Ok(tied) => Ok(found.tied(tied, &self.matching.options()?)),
             Err(error) => self.explain(error, found, (paths, page), clock, context),
@@ -235,7 +235,7 @@ impl<'a> PairSearch<'a> {
     fn find(
         &self,
         paths: [&Path; 2],
-        colour: bool,
+        kept: [Kept; 2],
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<FoundPair> {
@@ -248,7 +248,7 @@ impl<'a> PairSearch<'a> {
         let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored && !of_stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
             let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
-            reader.read(paths[i], colour, mask.as_deref())
+            reader.read(paths[i], kept[i], mask.as_deref())
         };
         context.progress.say(&format!("reading {} and {}", paths[0].display(), paths[1].display()));
         let (read, finder) = clock.time(Part::Read, || {

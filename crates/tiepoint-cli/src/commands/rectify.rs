@@ -7,6 +7,7 @@ use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
 use crate::failure::{Failure, Outcome};
+use crate::input::Kept;
 use crate::output::{self, Clock, Part, write_picture};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let matching = arguments.matching();
     let search = PairSearch::new(&arguments.detector, &matching);
     let paths = [arguments.left.as_path(), &arguments.right];
-    let found = search.run(paths, true, &arguments.report, &mut clock, context)?;
+    let found = search.run(paths, [Kept::File; 2], &arguments.report, &mut clock, context)?;
     context.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {
         Some(rig) => calibrated(rig, &found, arguments),

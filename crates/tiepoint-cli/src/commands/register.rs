@@ -6,6 +6,7 @@ use crate::arguments::register::{Extent, RegisterArguments};
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
+use crate::input::{Kept, Picture};
 use crate::output::{self, Clock, Part, place_of, write_picture};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -20,11 +21,16 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).exchanged();
     // A is MOVING, the second in the command line, and B is REFERENCE, so that the matrix maps MOVING to REFERENCE.
     let paths = [arguments.moving.as_path(), &arguments.reference];
-    let pair = search.run(paths, true, &arguments.pair.report, &mut clock, context)?;
+    // Only what is drawn, or lies on a larger canvas, is kept for that.
+    let kept = if arguments.is_drawn() { [Kept::Shown; 2] } else { [Kept::File, Kept::Grey] };
+    let mut pair = search.run(paths, kept, &arguments.pair.report, &mut clock, context)?;
+    if kept[1] == Kept::Grey {
+        pair.pictures.iter_mut().for_each(Picture::end_search);
+    }
     context.progress.say("warping");
     let laid = clock.time(Part::Compute, || Laid::new(&pair, arguments, context))?;
     context.print_notes();
-    let moving = pair.pictures[0].seen().size();
+    let moving = pair.features[0].image;
     if let Some(finer) = pair.tie.b_from_a.and_then(|model| fineness(&model, moving)) {
         context.note(&format!(
             "{} has {finer:.1} times the resolution of {}: it is sampled without averaging, so fine detail aliases; \
@@ -122,8 +128,8 @@ impl Laid {
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
         let moving = pair.pictures[0].file();
         let moving = moving.ok_or_else(|| Failure::work("the moving image was not kept"))?;
-        let (reference, has_holes) = (pair.pictures[1].seen(), moving.valid()?.is_some());
-        let (size, processor) = (reference.size(), &context.processor);
+        let (size, has_holes) = (pair.features[1].image, moving.valid()?.is_some());
+        let processor = &context.processor;
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let laid = |canvas: Size, model: &Model| {
             moving.resampled(canvas, |image, fill| {
@@ -138,6 +144,7 @@ impl Laid {
         let map = model.homography().unwrap_or_default();
         let (at, canvas) = union([moving.image.size(), size], &map)?;
         let shift = Homography::new([[1.0, 0.0, at[0]], [0.0, 1.0, at[1]], [0.0, 0.0, 1.0]])?;
+        let reference = pair.pictures[1].seen();
         let reference = warp_onto(reference.view(), canvas, &Model::Homography(shift), &options, processor)?;
         let reference = reference.into_host()?;
         let file = laid(canvas, &Model::Homography(shift.compose(&map)))?;

@@ -4,4 +4,4 @@ mod lists;
 mod picture;
 
 pub(crate) use lists::{expand, listed_lines};
-pub(crate) use picture::{Picture, ReadPicture, Reader, bytes};
+pub(crate) use picture::{Kept, Picture, ReadPicture, Reader, bytes};

@@ -8,12 +8,23 @@ use tiepoint::by_pixel;
 use tiepoint::device::Cpu;
 use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
+/// What is kept of an image beside what a detector sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kept {
+    /// Nothing.
+    Grey,
+    /// The image as its file holds it, to warp it.
+    File,
+    /// That and the image as it is shown, to draw it.
+    Shown,
+}
+
 /// An image ready for a detector.
 #[derive(Debug)]
 pub(crate) struct Picture {
     /// The image as its file holds it, if it is to be drawn or warped.
     file: Option<FileImage>,
-    /// The image as it is shown, unless it is the same as in the file.
+    /// The image as it is shown, if it is to be drawn and is not the same as in the file.
     seen: Option<AnyImage>,
     /// The image as the detector sees it, grey and on the scale of its type, unless that is the same as `seen`.
     made: Option<AnyImage>,
@@ -28,18 +39,17 @@ pub(crate) struct Picture {
 pub(crate) struct ReadPicture {
     path: PathBuf,
     image: FileImage,
-    /// Whether the image is kept as it is in its file, beside the grey one.
-    colour: bool,
+    kept: Kept,
     mask: Mask<'static>,
 }
 
 impl ReadPicture {
     /// The picture made ready for a detector. A picture that already has this form is not copied.
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
-        let Self { path, image, colour, mask } = self;
+        let Self { path, image, kept, mask } = self;
         let named = |error| Failure::from(error).about(path.display());
         let stored = image.orientation != 1 && !image.turned;
-        if !colour {
+        if kept == Kept::Grey {
             let Prepared { image, mask } = image.prepared(mask, range, cpu).map_err(named)?;
             return Ok(Picture {
                 file: None,
@@ -49,10 +59,12 @@ impl ReadPicture {
                 stored,
             });
         }
-        let seen = image.seen().map_err(named)?;
-        let Prepared { image: made, mask } = image::prepare(seen.view(), mask, range, cpu).map_err(named)?;
+        let Prepared { image: made, mask } = image.prepare(mask, range, cpu).map_err(named)?;
         let (made, mask) = (made.into_owned(), mask.into_image());
-        let seen = seen.into_owned();
+        let seen = match kept {
+            Kept::Shown => image.seen().map_err(named)?.into_owned(),
+            Kept::Grey | Kept::File => None,
+        };
         Ok(Picture { file: Some(image), seen, made, mask, stored })
     }
 }
@@ -70,25 +82,28 @@ impl<'a> Reader<'a> {
         Ok(image::read_file(path, &self.limits)?)
     }
 
-    /// An image for a detector. With `colour` it is also kept as it is in the file, for drawing and warping.
+    /// An image for a detector.
     pub(crate) fn picture(
         &self,
         path: &Path,
-        colour: bool,
+        kept: Kept,
         mask: Option<&Path>,
         range: Range,
         clock: &mut Clock,
     ) -> Outcome<Picture> {
-        let read = clock.time(Part::Read, || self.read(path, colour, mask))?;
+        let read = clock.time(Part::Read, || self.read(path, kept, mask))?;
         clock.time(Part::Compute, || read.ready(range, self.cpu))
     }
 
     /// Reads the files of a picture: the first part of [`picture`](Self::picture).
-    pub(crate) fn read(&self, path: &Path, colour: bool, mask: Option<&Path>) -> Outcome<ReadPicture> {
+    pub(crate) fn read(&self, path: &Path, kept: Kept, mask: Option<&Path>) -> Outcome<ReadPicture> {
         let Self { limits, cpu } = self;
-        let image = if colour { self.image(path)? } else { image::read_grey_alpha(path, limits, cpu)? };
+        let image = match kept {
+            Kept::Grey => image::read_grey_alpha(path, limits, cpu)?,
+            Kept::File | Kept::Shown => self.image(path)?,
+        };
         let mask = self.mask(mask, image.image.size())?;
-        Ok(ReadPicture { path: path.to_owned(), image, colour, mask })
+        Ok(ReadPicture { path: path.to_owned(), image, kept, mask })
     }
 
     /// The mask in the file at `path`, if there is one, for an image of this size.
@@ -110,6 +125,11 @@ impl Picture {
         self.made.as_ref().unwrap_or_else(|| self.seen())
     }
 
+    /// Gives back the memory of what only a search needs, of a picture that is not drawn.
+    pub(crate) fn end_search(&mut self) {
+        (self.made, self.mask) = (None, None);
+    }
+
     /// Why nothing can be found in it, if it is blank.
     pub(crate) fn shows_nothing(&self) -> Option<&'static str> {
         image::shows_nothing(self.grey().view(), self.mask.as_ref().map(Image::view))
@@ -124,7 +144,7 @@ impl Picture {
     pub(crate) fn seen(&self) -> &AnyImage {
         let stored = || self.file.as_ref().map(|file| &file.image);
         let seen = self.seen.as_ref().or_else(stored).or(self.made.as_ref());
-        seen.unwrap_or_else(|| unreachable!("one of the three is there"))
+        seen.unwrap_or_else(|| unreachable!("it is asked for after a search only if it was kept"))
     }
 }
 

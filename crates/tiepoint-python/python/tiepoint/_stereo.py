@@ -36,6 +36,13 @@ __all__ = ["Disparities", "Stereo", "StereoOptions"]
 REASONS = ("valid", "no data", "ambiguous", "occluded", "inconsistent", "speckle")
 
 
+def _given(images: tuple[Any, Any], masks: tuple[Any, Any]) -> list[Any]:
+    """Both images, then their masks, in the host's memory."""
+    given = [host(image, "the image") for image in (*images, *masks)]
+    (given[0], given[2]), (given[1], given[3]) = unmasked(given[0], given[2]), unmasked(given[1], given[3])
+    return given
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Disparities(Result):
     """The result of dense stereo.
@@ -98,8 +105,7 @@ class Disparities(Result):
         """
         if self.searched is None:
             raise OptionError("the disparities that were searched are not known: results of Stereo have them")
-        given = [host(image, "the image") for image in (*self.images, *self.masks)]
-        (given[0], given[2]), (given[1], given[3]) = unmasked(given[0], given[2]), unmasked(given[1], given[3])
+        given = _given(self.images, self.masks)
         map = host(self.disparity, "the disparity map")
         truth = None if truth is None else disparities(truth, "the truth")
         return Assessment(*_core.assess_disparities(device, map, given, self.no_data, self.searched, truth))
@@ -195,6 +201,31 @@ class Stereo(StereoOptions):
             return cls(**options)
         least, most = math.floor(expected[0]), math.ceil(expected[1])
         return cls(**{"min_disparity": least, "disparities": most - least + 1, **options})
+
+    @classmethod
+    def for_pair(
+        cls,
+        left: _Image,
+        right: _Image,
+        *,
+        mask_left: _Image | None = None,
+        mask_right: _Image | None = None,
+        no_data: float | None = None,
+        **options: Any,
+    ) -> Stereo:
+        """Options for a search of the disparities that a few hundred tie points of a rectified pair show, as the command
+        does; the default range if there are too few of these, or rows differ.
+
+        Parameters
+        ----------
+        left, right, mask_left, mask_right, no_data
+            The pair, as in `compute`.
+        **options
+            Other options.
+        """
+        given = _given((left, right), (mask_left, mask_right))
+        found = _core.range_of_pair(options.get("device"), given, no_data)
+        return cls(**options) if found is None else cls(**{"min_disparity": found[0], "disparities": found[1], **options})
 
     @property
     def options(self) -> dict[str, Any]:

@@ -202,6 +202,16 @@ impl FileImage {
         prepare_shown(AnyCow::Owned(image), &shown, mask.into(), range, cpu)
     }
 
+    /// [`prepared`](Self::prepared) of an image that is kept. One that is ready already is not copied.
+    ///
+    /// # Errors
+    /// As [`prepare()`](super::prepare()).
+    pub fn prepare<'a>(&'a self, mask: impl Into<Mask<'a>>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
+        let image = self.channels();
+        let shown = Mask::of_data(image.view(), None).and(self.shown.as_ref().map(Image::view))?;
+        prepare_shown(image, &shown, mask.into(), range, cpu)
+    }
+
     /// What a filter made of this image, pixel by pixel, with what is known of the image: its alpha channel, which no filter
     /// changes, and its pixels without data. A result of another number of channels has neither alpha nor a layout.
     ///
