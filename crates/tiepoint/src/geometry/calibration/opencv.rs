@@ -326,6 +326,11 @@ pub(super) fn from_projections(
     let focal = p1[0][0];
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * focal.abs();
     let same = close(p2[0][0], focal) && close(p1[1][1], focal) && close(p2[1][1], focal);
+    if p2[1][3] != p1[1][3] && p2[0][3] == p1[0][3] {
+        return Err("P1 and P2 are those of cameras one above the other: expected cameras side by side; `rectify` turns the pictures \
+                    of such a pair where R and T are known, without `--stored`"
+            .into());
+    }
     if !same || !close(p1[1][2], p2[1][2]) || p2[1][3] != p1[1][3] {
         return Err("P1 and P2 are not those of cameras side by side with one focal length".into());
     }

@@ -201,8 +201,7 @@ impl RectifiedCalibration {
     }
 
     /// ROS's `camera_info` of the right camera, whose projection holds the baseline.
-    fn to_ros(self) -> String {
-        let Size { width, height } = self.size.unwrap_or_default();
+    fn to_ros(self, Size { width, height }: Size) -> String {
         let [_, (_, _, right), _] = self.matrices();
         let camera: Vec<f64> = right.chunks(4).flat_map(|row| row[..3].to_vec()).collect();
         let mut text = format!(
@@ -267,7 +266,15 @@ impl RectifiedCalibration {
                 let reason = "ROS's files hold no cameras whose principal points differ; write .txt or .yml";
                 return Err(Error::format(path, reason));
             }
-            _ if ros => self.to_ros(),
+            _ if ros => {
+                let size = self.size.ok_or_else(|| {
+                    Error::format(
+                        path,
+                        "ROS's files hold the size of the images, which is unknown; write .txt or .yml",
+                    )
+                })?;
+                self.to_ros(size)
+            }
             _ => self.to_yaml(),
         };
         write_atomically(path, |out| out.write_all(text.as_bytes()))

@@ -27,15 +27,33 @@ pub(super) fn renamed(mut entries: Vec<Entry>) -> Parsed<Vec<Entry>> {
             entry.value = Value::matrix(1, vec![0.0; 5]);
         }
     }
-    for Entry { key, value, line } in &entries {
-        if let Value::Text(lens) = value
-            && key == "distortion_model"
-            && !matches!(lens.as_str(), "" | "plumb_bob" | "rational_polynomial")
-        {
-            return Err(format!(
-                "line {line}: the lens is {lens}: only plumb_bob is supported (k1 k2 p1 p2 k3)"
-            ));
-        }
-    }
+    entries.iter().try_for_each(check_lens)?;
     Ok(entries)
+}
+
+/// Names of lenses, in any program's file, that are no pinhole with distortion.
+const OTHER_LENSES: [&str; 6] = ["fisheye", "equidistant", "kannala", "omni", "equirectangular", "spherical"];
+
+/// Fails for an entry that names another lens model, such as `fisheye_model: 1` of OpenCV's calibration program.
+fn check_lens(Entry { key, value, line }: &Entry) -> Parsed<()> {
+    let (name, refused) = match value {
+        Value::Text(lens) if key == "distortion_model" => {
+            (lens.as_str(), !matches!(lens.as_str(), "" | "plumb_bob" | "rational_polynomial"))
+        }
+        Value::Text(text) => {
+            let (named, text) = (key.to_lowercase(), text.to_lowercase());
+            let is_model = ["model", "lens", "projection", "type"].iter().any(|word| named.contains(word));
+            let is_yes = named.contains("fisheye") && matches!(text.as_str(), "true" | "yes" | "on");
+            (key.as_str(), is_yes || is_model && OTHER_LENSES.iter().any(|lens| text.contains(lens)))
+        }
+        Value::Number(flag) => (key.as_str(), *flag != 0.0 && key.to_lowercase().contains("fisheye")),
+        Value::Matrix(_) | Value::Other => return Ok(()),
+    };
+    match refused {
+        true => Err(format!(
+            "line {line}: the lens is {name}: only plumb_bob is supported (k1 k2 p1 p2 k3), and rational_polynomial; undistort the \
+             pictures first, for instance with cv2.fisheye"
+        )),
+        false => Ok(()),
+    }
 }
