@@ -87,6 +87,7 @@ pub(crate) mod tests {
     use crate::image::testing::assert_same;
     use crate::image::{AnyImage, Image, Size};
     use crate::numeric::Random;
+    use crate::options::Named;
 
     /// Views with and without distortion, rotated little and far, with a lens that folds, and outside the picture.
     fn views(input: Size) -> Vec<RectifiedView> {
