@@ -3,10 +3,11 @@
 use crate::arguments::KernelArguments;
 use crate::driver::{DriverKernel, DriverProgram};
 use crate::source::{Declaration, KernelSource};
-use crate::{DeviceId, Error, Gpu, Result, cache};
+use crate::{DeviceId, Error, Gpu, Result, cache, lock};
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,7 +21,11 @@ pub struct Program {
     device: DeviceId,
     name: &'static str,
     declarations: Arc<[Declaration]>,
+    kernels: Arc<Mutex<Vec<Known>>>,
 }
+
+/// The arguments of a kernel that was asked for before, its groups, and the driver's kernel.
+type Known = (TypeId, [u32; 2], Arc<DriverKernel>);
 
 impl Program {
     /// The packaged program, or else the one in the cache on disk, if there is one.
@@ -55,7 +60,7 @@ impl Program {
     fn of(gpu: &Gpu, source: &KernelSource, program: Arc<dyn DriverProgram>) -> Self {
         let (device, name, declarations) =
             (gpu.id().clone(), source.name, source.declarations.as_slice().into());
-        Self { program, device, name, declarations }
+        Self { program, device, name, declarations, kernels: Arc::default() }
     }
 
     /// The kernel that its source declared by [`KernelSource::kernel`] with these arguments.
@@ -64,13 +69,21 @@ impl Program {
     /// [`Error::Usage`] when it declared none or one with other arguments, [`Error::Driver`] when the text has none or
     /// the device does not take groups of this size.
     pub fn kernel<A: KernelArguments>(&self) -> Result<Kernel<A::Static>> {
-        let parameters = A::parameters(&mut Vec::new());
-        let declared = self.declarations.iter().find(|d| d.name == A::NAME && d.parameters == parameters);
-        let declared = declared.ok_or_else(|| {
-            Error::Usage(format!("{} declares no kernel {}({parameters})", self.name, A::NAME))
-        })?;
-        let kernel = self.program.kernel(A::NAME, declared.group)?;
-        let (device, group) = (self.device.clone(), declared.group);
+        let (arguments, mut kernels) = (TypeId::of::<A::Static>(), lock(&self.kernels));
+        let (_, group, kernel) = match kernels.iter().find(|known| known.0 == arguments) {
+            Some(known) => known.clone(),
+            None => {
+                let parameters = A::parameters(&mut Vec::new());
+                let declared = |d: &&Declaration| d.name == A::NAME && d.parameters == parameters;
+                let group = self.declarations.iter().find(declared).map(|d| d.group).ok_or_else(|| {
+                    Error::Usage(format!("{} declares no kernel {}({parameters})", self.name, A::NAME))
+                })?;
+                let made = (arguments, group, self.program.kernel(A::NAME, group)?);
+                kernels.push(made.clone());
+                made
+            }
+        };
+        let device = self.device.clone();
         Ok(Kernel { kernel, device, group, name: A::NAME, arguments: PhantomData })
     }
 }

@@ -30,8 +30,6 @@ pub trait Pipeline: Sized + Debug + Send {
     type Options: Copy + Debug + Send + Sync;
     /// The layout of some images of one size in memory.
     type Layout: Clone + Debug + PartialEq + Send;
-    /// The kernels and tables that depend only on the options.
-    type Stages: Debug + Send + Sync;
     /// How an image that needs too much memory is searched.
     type Parts: Parts<Self>;
 
@@ -53,7 +51,8 @@ pub trait Pipeline: Sized + Debug + Send {
 
     fn mask_size(layout: &Self::Layout) -> Size;
 
-    fn stages(gpu: &Gpu, cpu: &Cpu, options: &Self::Options) -> Result<Self::Stages>;
+    /// Compiles the programs that depend only on the options.
+    fn prepare(gpu: &Gpu, cpu: &Cpu, options: &Self::Options) -> Result<()>;
 
     /// Reserves the memory, and records the work, which reads its mask from `mask`. The memory of `old` may be used
     /// again.
@@ -129,7 +128,6 @@ pub struct Core<P: Pipeline> {
     /// The threads that copy images and results.
     pub(crate) cpu: Cpu,
     pub(crate) options: P::Options,
-    pub(crate) stages: P::Stages,
     /// Bytes of the device's memory that a search may take.
     pub(crate) limit: Option<u64>,
     /// Features of an image to make room for at first; 0 for the usual number.
@@ -140,11 +138,11 @@ pub struct Core<P: Pipeline> {
 impl<P: Pipeline> Core<P> {
     pub(crate) fn new(gpu: &Gpu, cpu: &Cpu, options: P::Options) -> Result<Self> {
         P::check(&options)?;
+        P::prepare(gpu, cpu, &options)?;
         Ok(Self {
             gpu: gpu.clone(),
             cpu: cpu.clone(),
             options,
-            stages: P::stages(gpu, cpu, &options)?,
             limit: None,
             capacity: 0,
             recycled: Recycled::default(),

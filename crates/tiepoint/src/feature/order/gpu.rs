@@ -1,11 +1,11 @@
 //! The total order of keypoints on a GPU.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::select::Selection;
 use crate::feature::{WORDS, for_kernels};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
     /// Sorts runs, one group for each; the second dimension is the image.
@@ -57,93 +57,62 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Sorts keypoints into their total order, and keeps only those of whole levels if these are selected.
-#[derive(Clone, Debug)]
-pub struct GpuOrder {
-    sort_runs: Kernel<SortRuns<'static>>,
-    merge_runs: Kernel<MergeRuns<'static>>,
-    levels: Option<GpuLevelCount>,
+const GROUP: u32 = 256;
+/// Keypoints of a first run.
+const RUN: usize = 512;
+/// Runs that are merged at a time.
+const WAYS: usize = 8;
+
+pub(crate) fn source(selection: Selection) -> KernelSource {
+    let whole_levels = selection.positions_of_levels().is_some();
+    let source = KernelSource::new("order")
+        .define("GROUP", GROUP)
+        .define("RUN", RUN)
+        .define("WAYS", WAYS)
+        .define("RANK_KEY(k)", selection.rank().key)
+        .define("LEVEL_SLOTS", if whole_levels { LEVEL_SLOTS } else { 0 });
+    let mut source =
+        for_kernels(source).kernel::<SortRuns<'_>>([GROUP, 1]).kernel::<MergeRuns<'_>>([GROUP, 1]);
+    if whole_levels {
+        source = source.kernel::<CountLevels<'_>>([GROUP, 1]).kernel::<KeepLevels<'_>>([32, 1]);
+    }
+    source.text(include_str!("order.cl"))
 }
 
-#[derive(Clone, Debug)]
-struct GpuLevelCount {
-    count: Kernel<CountLevels<'static>>,
-    keep: Kernel<KeepLevels<'static>>,
-    positions: u32,
-}
-
-impl GpuOrder {
-    const GROUP: u32 = 256;
-    /// Keypoints of a first run.
-    const RUN: usize = 512;
-    /// Runs that are merged at a time.
-    const WAYS: usize = 8;
-
-    pub(crate) fn source(selection: Selection) -> KernelSource {
-        let whole_levels = selection.positions_of_levels().is_some();
-        let source = KernelSource::new("order")
-            .define("GROUP", Self::GROUP)
-            .define("RUN", Self::RUN)
-            .define("WAYS", Self::WAYS)
-            .define("RANK_KEY(k)", selection.rank().key)
-            .define("LEVEL_SLOTS", if whole_levels { LEVEL_SLOTS } else { 0 });
-        let mut source = for_kernels(source)
-            .kernel::<SortRuns<'_>>([Self::GROUP, 1])
-            .kernel::<MergeRuns<'_>>([Self::GROUP, 1]);
-        if whole_levels {
-            source = source.kernel::<CountLevels<'_>>([Self::GROUP, 1]).kernel::<KeepLevels<'_>>([32, 1]);
-        }
-        source.text(include_str!("order.cl"))
+/// Writes the order of the first `counts[image]` keypoints of each of several images; the lower halves of its
+/// numbers are their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is
+/// as large as `order`; the result is in the one that is returned. If whole levels are selected, the counts become
+/// those of their keypoints, unless they exceed the capacity.
+pub(crate) fn record<'b>(
+    commands: &mut Commands,
+    selection: Selection,
+    found: &GpuKeypoints,
+    (order, spare): (&'b Buffer<u64>, &'b Buffer<u64>),
+) -> Result<&'b Buffer<u64>> {
+    let GpuKeypoints { keypoints, counts, capacity } = found;
+    let (gpu, capacity) = (keypoints.gpu(), *capacity);
+    let program = gpu.program(&source(selection))?;
+    let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
+    let (mut from, mut to, room) = (order, spare, capacity as u32);
+    let sort = SortRuns { order: from, keypoints, counts, capacity: room };
+    commands.launch(&program.kernel::<SortRuns<'_>>()?, groups(RUN), sort)?;
+    let mut size = RUN;
+    while size < capacity {
+        let merge = MergeRuns { to, from, keypoints, counts, capacity: room, size: size as u32 };
+        commands.launch(&program.kernel::<MergeRuns<'_>>()?, groups(GROUP as usize), merge)?;
+        std::mem::swap(&mut from, &mut to);
+        size *= WAYS;
     }
-
-    pub(crate) fn new(gpu: &Gpu, selection: Selection) -> Result<Self> {
-        let program = gpu.program(&Self::source(selection))?;
-        let levels = selection.positions_of_levels().map(|positions| -> Result<_> {
-            let (count, keep) = (program.kernel::<CountLevels<'_>>()?, program.kernel::<KeepLevels<'_>>()?);
-            Ok(GpuLevelCount { count, keep, positions })
-        });
-        Ok(Self {
-            sort_runs: program.kernel::<SortRuns<'_>>()?,
-            merge_runs: program.kernel::<MergeRuns<'_>>()?,
-            levels: levels.transpose()?,
-        })
+    if let Some(positions) = selection.positions_of_levels() {
+        let (order, images) = (from, counts.len());
+        let levels = &gpu.buffer(images * 2 * LEVEL_SLOTS)?;
+        commands.zero(levels)?;
+        let counting = CountLevels { levels, order, keypoints, counts, capacity: room };
+        commands.launch(&program.kernel::<CountLevels<'_>>()?, groups(GROUP as usize), counting)?;
+        let keeping = KeepLevels { counts, levels, order, keypoints, capacity: room, positions };
+        commands.launch(&program.kernel::<KeepLevels<'_>>()?, [1, images, 1], keeping)?;
     }
-
-    /// Writes the order of the first `counts[image]` keypoints of each of several images; the lower halves of its
-    /// numbers are their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is
-    /// as large as `order`; the result is in the one that is returned. If whole levels are selected, the counts become
-    /// those of their keypoints, unless they exceed the capacity.
-    pub(crate) fn record<'b>(
-        &self,
-        commands: &mut Commands,
-        found: &GpuKeypoints,
-        (order, spare): (&'b Buffer<u64>, &'b Buffer<u64>),
-    ) -> Result<&'b Buffer<u64>> {
-        let GpuKeypoints { keypoints, counts, capacity } = found;
-        let capacity = *capacity;
-        let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
-        let (mut from, mut to, room) = (order, spare, capacity as u32);
-        let sort = SortRuns { order: from, keypoints, counts, capacity: room };
-        commands.launch(&self.sort_runs, groups(Self::RUN), sort)?;
-        let mut size = Self::RUN;
-        while size < capacity {
-            let merge = MergeRuns { to, from, keypoints, counts, capacity: room, size: size as u32 };
-            commands.launch(&self.merge_runs, groups(Self::GROUP as usize), merge)?;
-            std::mem::swap(&mut from, &mut to);
-            size *= Self::WAYS;
-        }
-        if let Some(GpuLevelCount { count, keep, positions }) = &self.levels {
-            let (order, images) = (from, counts.len());
-            let levels = &keypoints.gpu().buffer(images * 2 * LEVEL_SLOTS)?;
-            commands.zero(levels)?;
-            let counting = CountLevels { levels, order, keypoints, counts, capacity: room };
-            commands.launch(count, groups(Self::GROUP as usize), counting)?;
-            let keeping =
-                KeepLevels { counts, levels, order, keypoints, capacity: room, positions: *positions };
-            commands.launch(keep, [1, images, 1], keeping)?;
-        }
-        Ok(from)
-    }
+    Ok(from)
 }
 
 #[cfg(test)]
@@ -174,7 +143,7 @@ pub(crate) mod tests {
     fn the_order_is_that_of_the_cpu() {
         let selections = [Selection::ALL, Selection::largest(9), Selection::levels(200)];
         for (gpu, selection) in all().iter().flat_map(|gpu| selections.map(|selection| (gpu, selection))) {
-            let (order, rank) = (GpuOrder::new(gpu, selection).unwrap(), selection.rank());
+            let rank = selection.rank();
             for (capacity, counts) in [
                 (1, [1, 0]),
                 (300, [299, 257]),
@@ -194,7 +163,7 @@ pub(crate) mod tests {
                 let found = GpuKeypoints { keypoints: on_device, counts, capacity };
                 let [a, b] = [(); 2].map(|()| gpu.buffer(2 * capacity).unwrap());
                 let mut commands = Commands::new();
-                let sorted = order.record(&mut commands, &found, (&a, &b)).unwrap();
+                let sorted = record(&mut commands, selection, &found, (&a, &b)).unwrap();
                 gpu.run(&commands).unwrap();
                 let sorted = sorted.to_vec().unwrap();
                 for (i, image) in images.into_iter().enumerate() {
@@ -209,6 +178,6 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        [Selection::ALL, Selection::largest(1), Selection::levels(1)].map(GpuOrder::source).into()
+        [Selection::ALL, Selection::largest(1), Selection::levels(1)].map(source).into()
     }
 }

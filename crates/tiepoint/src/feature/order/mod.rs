@@ -3,8 +3,6 @@
 
 pub(crate) mod gpu;
 
-pub(crate) use gpu::GpuOrder;
-
 use super::Keypoint;
 use std::cmp::Ordering;
 

@@ -2,10 +2,11 @@
 
 use super::packed::GpuPacked;
 use super::regions::{Cut, FOUND};
-use super::rows::groups;
+use super::rows;
 use super::rule::Rule;
 use super::{GpuMatcher, Match, MatchOptions};
 use crate::device::gpu::{Buffer, Commands, Pinned};
+use crate::matching::nearest;
 use crate::{Error, Result};
 
 /// Words of a match: pair, features of A and of B, distance, ratio.
@@ -100,9 +101,9 @@ impl GpuMatcher {
             let (Some(side_a), Some(side_b)) = (&a.packed, &b.packed) else { continue };
             a.kind.check_against(b.kind)?;
             let (kind, cut) = (a.kind, self.cut(a.kind, [side_a.rows.side, side_b.rows.side], Cut::BOTH));
-            self.searches(kind)?.search(&mut commands, [side_a, side_b], cut, &neighbours)?;
-            let (kernels, sides) = (self.rows(kind)?, [&side_a.rows, &side_b.rows]);
-            kernels.merge(&mut commands, sides, cut, &neighbours, &nearest)?;
+            nearest::gpu::search(&mut commands, &self.search(kind)?, [side_a, side_b], cut, &neighbours)?;
+            let (program, sides) = (&self.rows(kind)?, [&side_a.rows, &side_b.rows]);
+            rows::merge(&mut commands, program, sides, cut, &neighbours, &nearest)?;
             commands.stage("match accept");
             let accepted = AcceptMatches {
                 found: &found,
@@ -115,7 +116,7 @@ impl GpuMatcher {
                 capacity: capacity as u32,
                 rule: Rule::new(options),
             };
-            commands.launch(&kernels.accept_matches, groups(a.capacity), accepted)?;
+            commands.launch(&program.kernel::<AcceptMatches<'_>>()?, rows::groups(a.capacity), accepted)?;
         }
         Ok((found, count, commands))
     }

@@ -113,7 +113,7 @@ impl GpuMatcher {
         let GpuNeighbours { index, distance, second } = &columns;
         let (nearest, regions_a) = (&found.nearest, &found.regions[0]);
         let arguments = NearestColumns { index, distance, second, nearest, regions_a, capacity_a: n as u32 };
-        commands.launch(&self.rows(kind)?.nearest_columns, groups(n), arguments)?;
+        commands.launch(&self.rows(kind)?.kernel::<NearestColumns<'_>>()?, groups(n), arguments)?;
         self.gpu.run(&commands)?;
         Ok(columns)
     }
@@ -153,7 +153,7 @@ impl GpuMatcher {
         capacity_b: usize,
         options: &MatchOptions,
     ) -> Result<(GpuMatches, Buffer<u32>)> {
-        let (gpu, n, kernels) = (&self.gpu, found.capacity_a, self.rows(kind)?);
+        let (gpu, n, program) = (&self.gpu, found.capacity_a, self.rows(kind)?);
         let (flags, count) = (&gpu.buffer(n)?, gpu.buffer(1)?);
         let columns =
             GpuMatches { len: 0, pairs: gpu.buffer(2 * n)?, distance: gpu.buffer(n)?, ratio: gpu.buffer(n)? };
@@ -162,10 +162,10 @@ impl GpuMatcher {
         let (nearest, regions_a, capacity_a) = (&found.nearest, &found.regions[0], n as u32);
         let (capacity_b, rule) = (capacity_b as u32, Rule::new(options));
         let flagged = MatchFlags { flags, nearest, regions_a, capacity_a, capacity_b, rule };
-        commands.launch(&kernels.match_flags, groups(n), flagged)?;
+        commands.launch(&program.kernel::<MatchFlags<'_>>()?, groups(n), flagged)?;
         let GpuMatches { pairs, distance, ratio, .. } = &columns;
         let written = MatchColumns { pairs, distance, ratio, count: &count, flags, nearest, capacity_a };
-        commands.launch(&kernels.match_columns, groups(n), written)?;
+        commands.launch(&program.kernel::<MatchColumns<'_>>()?, groups(n), written)?;
         Ok((columns, count))
     }
 }

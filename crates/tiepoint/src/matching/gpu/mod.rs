@@ -20,8 +20,8 @@ pub use packed::GpuPacked;
 
 use super::guided::gpu::lines::{self, LineSearch};
 use super::guided::gpu::places::{self, PlaceSearch};
-use super::nearest::gpu::{Form, NearestKernels, source_of, tensor};
-use super::nearest::{Best, NONE};
+use super::nearest::gpu::{Form, tensor};
+use super::nearest::{self, Best, NONE};
 use super::product::Distance;
 use super::{
     Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ, matches_of_some,
@@ -34,18 +34,17 @@ use crate::feature::{ByValue, by_value};
 use crate::{Error, Result};
 use batch::Landing;
 use regions::{Cut, FOUND, SearchKind, Side};
-use rows::GpuRows;
 use std::sync::{Arc, Mutex};
-use tiepoint_gpu::lock;
+use tiepoint_gpu::{KernelSource, Program, lock};
 
 /// Matches features that lie on a device; see [`super::match_features`].
 #[derive(Clone, Debug)]
 pub struct GpuMatcher {
     gpu: Gpu,
     portable: bool,
-    // Clones share compiled kernels and memory.
-    rows: Arc<Kernels<GpuRows>>,
-    searches: Arc<Kernels<NearestKernels>>,
+    // Clones share programs and memory.
+    rows: Arc<Programs>,
+    searches: Arc<Programs>,
     landings: Arc<Scratch<Landing>>,
     sendings: Arc<Scratch<Sending>>,
 }
@@ -121,9 +120,9 @@ impl GpuMatcher {
     }
 
     /// The programs of a search without a guide among bytes.
-    pub(crate) fn sources(&self, dimension: usize) -> [tiepoint_gpu::KernelSource; 2] {
+    pub(crate) fn sources(&self, dimension: usize) -> [KernelSource; 2] {
         let kind = SearchKind { form: self.form(false, dimension), floats: false, dimension };
-        [rows::source(kind), source_of(kind)]
+        [rows::source(kind), nearest::gpu::source_of(kind)]
     }
 
     fn kind_of(&self, features: &GpuFeatures, guided: bool) -> SearchKind {
@@ -136,12 +135,14 @@ impl GpuMatcher {
         Cut { a, b, parts: self.gpu.info().units * kind.form.groups_a_unit(), queries }
     }
 
-    fn rows(&self, kind: SearchKind) -> Result<Arc<GpuRows>> {
-        self.rows.get(kind, || GpuRows::new(&self.gpu, kind))
+    /// The program of the kernels before and after a search.
+    fn rows(&self, kind: SearchKind) -> Result<Program> {
+        self.rows.get(&self.gpu, kind, rows::source)
     }
 
-    fn searches(&self, kind: SearchKind) -> Result<Arc<NearestKernels>> {
-        self.searches.get(kind, || NearestKernels::new(&self.gpu, kind))
+    /// The program of a search among all pairs.
+    fn search(&self, kind: SearchKind) -> Result<Program> {
+        self.searches.get(&self.gpu, kind, nearest::gpu::source_of)
     }
 
     /// Adds the search for the two nearest neighbours, in both directions, to the commands; of `options` only
@@ -199,9 +200,9 @@ impl GpuMatcher {
         by_sign: bool,
         queries: u32,
     ) -> Result<GpuNearest> {
-        let kernels = self.rows(kind)?;
-        let row_a = kernels.order(&self.gpu, commands, a, kind, by_sign)?;
-        let row_b = kernels.order(&self.gpu, commands, b, kind, by_sign)?;
+        let program = &self.rows(kind)?;
+        let row_a = rows::order(commands, program, a, kind, by_sign)?;
+        let row_b = rows::order(commands, program, b, kind, by_sign)?;
         let cut = self.cut(kind, [row_a.side, row_b.side], queries);
         let result = GpuNearest {
             nearest: self.gpu.buffer(cut.result() as usize)?,
@@ -223,13 +224,13 @@ impl GpuMatcher {
             }
             None => {
                 let [row_a, row_b] = rows.clone();
-                let searches = self.searches(kind)?;
-                let a = searches.pack(&self.gpu, commands, &a.descriptors, row_a)?;
-                let b = searches.pack(&self.gpu, commands, &b.descriptors, row_b)?;
-                searches.search(commands, [&a, &b], cut, &found)?;
+                let program = &self.search(kind)?;
+                let a = nearest::gpu::pack(commands, program, &a.descriptors, row_a)?;
+                let b = nearest::gpu::pack(commands, program, &b.descriptors, row_b)?;
+                nearest::gpu::search(commands, program, [&a, &b], cut, &found)?;
             }
         }
-        kernels.merge(commands, rows.each_ref(), cut, &found, &result.nearest)?;
+        rows::merge(commands, program, rows.each_ref(), cut, &found, &result.nearest)?;
         Ok(result)
     }
 
@@ -345,23 +346,17 @@ impl GpuNearest {
     }
 }
 
-/// A cache of kernels by the kind of search that they were compiled for.
-#[derive(Debug)]
-struct Kernels<K>(Mutex<Vec<(SearchKind, Arc<K>)>>);
+/// Programs by the kind of search that they were compiled for.
+#[derive(Debug, Default)]
+struct Programs(Mutex<Vec<(SearchKind, Program)>>);
 
-impl<K> Default for Kernels<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K> Kernels<K> {
-    fn get(&self, kind: SearchKind, make: impl FnOnce() -> Result<K>) -> Result<Arc<K>> {
+impl Programs {
+    fn get(&self, gpu: &Gpu, kind: SearchKind, source: fn(SearchKind) -> KernelSource) -> Result<Program> {
         let mut known = lock(&self.0);
-        if let Some((_, kernels)) = known.iter().find(|(of, _)| *of == kind) {
-            return Ok(kernels.clone());
+        if let Some((_, program)) = known.iter().find(|(of, _)| *of == kind) {
+            return Ok(program.clone());
         }
-        let made = Arc::new(make()?);
+        let made = gpu.program(&source(kind))?;
         known.push((kind, made.clone()));
         Ok(made)
     }

@@ -1,14 +1,14 @@
 //! Features packed once for many searches.
 
-use super::GpuMatcher;
 use super::regions::SearchKind;
+use super::{GpuMatcher, rows};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::gpu::sending::Sending;
-use crate::matching::MatchOptions;
 use crate::matching::nearest::gpu::Packed;
+use crate::matching::{MatchOptions, nearest};
 
 /// Features as [`GpuMatcher::match_batch`] compares them: descriptors in a device's memory, packed in the order of a
 /// search. All pairs that contain the features share them. A clone is the same memory.
@@ -45,9 +45,9 @@ impl GpuMatcher {
             _ => {
                 super::check(features)?;
                 let mut commands = Commands::new();
-                let rows = self.rows(kind)?.order(&self.gpu, &mut commands, features, kind, by_sign)?;
-                let packed =
-                    self.searches(kind)?.pack(&self.gpu, &mut commands, &features.descriptors, rows)?;
+                let rows = rows::order(&mut commands, &self.rows(kind)?, features, kind, by_sign)?;
+                let program = &self.search(kind)?;
+                let packed = nearest::gpu::pack(&mut commands, program, &features.descriptors, rows)?;
                 self.gpu.run(&commands)?;
                 Some(packed)
             }

@@ -6,9 +6,9 @@ use super::columns::{MatchColumns, MatchFlags, NearestColumns};
 use super::regions::{Cut, Rows, SearchKind, Side};
 use super::rule;
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuFeatures;
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{KernelSource, Program};
 
 /// Lanes of a group in kernels with one lane for each feature.
 const LANES: u32 = 256;
@@ -66,68 +66,41 @@ pub(super) fn source(kind: SearchKind) -> KernelSource {
         .text(include_str!("columns.cl"))
 }
 
-#[derive(Debug)]
-pub(super) struct GpuRows {
-    count_bright: Kernel<CountBright<'static>>,
-    order_rows: Kernel<OrderRows<'static>>,
-    merge_found: Kernel<MergeFound<'static>>,
-    pub(super) accept_matches: Kernel<AcceptMatches<'static>>,
-    pub(super) nearest_columns: Kernel<NearestColumns<'static>>,
-    pub(super) match_flags: Kernel<MatchFlags<'static>>,
-    pub(super) match_columns: Kernel<MatchColumns<'static>>,
+/// Orders the features of a side, by sign if `by_sign`, and counts them.
+pub(super) fn order(
+    commands: &mut Commands,
+    program: &Program,
+    features: &GpuFeatures,
+    kind: SearchKind,
+    by_sign: bool,
+) -> Result<Rows> {
+    let (gpu, side) = (features.count.gpu(), Side::new(features, kind));
+    commands.stage("match order");
+    let rows = Rows { side, order: gpu.buffer(side.rows() as usize)?, regions: gpu.buffer(2)? };
+    let (keypoints, count) = (&features.keypoints, &features.count);
+    // At least one run, which writes the counts when there is no feature.
+    let runs = features.capacity().div_ceil(LANES as usize).max(1);
+    let bright = &gpu.buffer::<u32>(runs)?;
+    if by_sign {
+        let count = CountBright { bright, keypoints, count, side };
+        commands.launch(&program.kernel::<CountBright<'_>>()?, [runs, 1, 1], count)?;
+    }
+    let (order, regions, by_sign) = (&rows.order, &rows.regions, u32::from(by_sign));
+    let order = OrderRows { order, regions, bright, keypoints, count, side, by_sign };
+    commands.launch(&program.kernel::<OrderRows<'_>>()?, [runs, 1, 1], order)?;
+    Ok(rows)
 }
 
-impl GpuRows {
-    pub(super) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
-        let program = gpu.program(&source(kind))?;
-        Ok(Self {
-            count_bright: program.kernel::<CountBright<'_>>()?,
-            order_rows: program.kernel::<OrderRows<'_>>()?,
-            merge_found: program.kernel::<MergeFound<'_>>()?,
-            accept_matches: program.kernel::<AcceptMatches<'_>>()?,
-            nearest_columns: program.kernel::<NearestColumns<'_>>()?,
-            match_flags: program.kernel::<MatchFlags<'_>>()?,
-            match_columns: program.kernel::<MatchColumns<'_>>()?,
-        })
-    }
-
-    /// Orders the features of a side, by sign if `by_sign`, and counts them.
-    pub(super) fn order(
-        &self,
-        gpu: &Gpu,
-        commands: &mut Commands,
-        features: &GpuFeatures,
-        kind: SearchKind,
-        by_sign: bool,
-    ) -> Result<Rows> {
-        let side = Side::new(features, kind);
-        commands.stage("match order");
-        let rows = Rows { side, order: gpu.buffer(side.rows() as usize)?, regions: gpu.buffer(2)? };
-        let (keypoints, count) = (&features.keypoints, &features.count);
-        // At least one run, which writes the counts when there is no feature.
-        let runs = features.capacity().div_ceil(LANES as usize).max(1);
-        let bright = &gpu.buffer::<u32>(runs)?;
-        if by_sign {
-            let count = CountBright { bright, keypoints, count, side };
-            commands.launch(&self.count_bright, [runs, 1, 1], count)?;
-        }
-        let (order, regions, by_sign) = (&rows.order, &rows.regions, u32::from(by_sign));
-        let order = OrderRows { order, regions, bright, keypoints, count, side, by_sign };
-        commands.launch(&self.order_rows, [runs, 1, 1], order)?;
-        Ok(rows)
-    }
-
-    pub(super) fn merge(
-        &self,
-        commands: &mut Commands,
-        [a, b]: [&Rows; 2],
-        cut: Cut,
-        found: &Buffer<u32>,
-        nearest: &Buffer<u32>,
-    ) -> Result<()> {
-        commands.stage("match merge");
-        let (order_a, order_b, regions_a, regions_b) = (&a.order, &b.order, &a.regions, &b.regions);
-        let merge = MergeFound { nearest, found, order_a, order_b, regions_a, regions_b, cut };
-        Ok(commands.launch(&self.merge_found, [cut.blocks(), 1, 1], merge)?)
-    }
+pub(super) fn merge(
+    commands: &mut Commands,
+    program: &Program,
+    [a, b]: [&Rows; 2],
+    cut: Cut,
+    found: &Buffer<u32>,
+    nearest: &Buffer<u32>,
+) -> Result<()> {
+    commands.stage("match merge");
+    let (order_a, order_b, regions_a, regions_b) = (&a.order, &b.order, &a.regions, &b.regions);
+    let merge = MergeFound { nearest, found, order_a, order_b, regions_a, regions_b, cut };
+    Ok(commands.launch(&program.kernel::<MergeFound<'_>>()?, [cut.blocks(), 1, 1], merge)?)
 }

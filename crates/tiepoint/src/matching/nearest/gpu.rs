@@ -2,12 +2,11 @@
 //! cores `nearest.cu` and `nearest_wgmma.cu`).
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::device::gpu::{Buffer, Commands, Element};
+use crate::feature::by_value;
 use crate::feature::gpu::GpuDescriptors;
-use crate::feature::{ByValue, by_value};
 use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
-use crate::matching::kinds_differ;
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{KernelSource, Program};
 
 /// The form of a search that suits the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +141,6 @@ pub(crate) fn source_of(kind: SearchKind) -> KernelSource {
     if kind.floats { source::<f32>(kind) } else { source::<u8>(kind) }
 }
 
-#[derive(Debug)]
-pub(crate) struct NearestKernels {
-    pack: Pack,
-    search: Kernel<Search<'static>>,
-}
-
-/// Packs descriptors of one kind of values.
-type Pack = ByValue<Kernel<PackRows<'static, u8>>, Kernel<PackRows<'static, f32>>>;
-
 /// A side's descriptors, packed as the search reads them once the commands so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
@@ -167,54 +157,42 @@ impl Packed {
     }
 }
 
-impl NearestKernels {
-    pub(crate) fn new(gpu: &Gpu, kind: SearchKind) -> Result<Self> {
-        let program = gpu.program(&source_of(kind))?;
-        let pack = match kind.floats {
-            true => Pack::F32(program.kernel::<PackRows<'_, f32>>()?),
-            false => Pack::U8(program.kernel::<PackRows<'_, u8>>()?),
-        };
-        Ok(Self { pack, search: program.kernel::<Search<'_>>()? })
-    }
+pub(crate) fn pack(
+    commands: &mut Commands,
+    program: &Program,
+    descriptors: &GpuDescriptors,
+    rows: Rows,
+) -> Result<Packed> {
+    commands.stage("match pack");
+    let gpu = rows.order.gpu();
+    let (packed, norms) = (gpu.buffer(rows.side.packed() as usize)?, gpu.buffer(rows.side.rows() as usize)?);
+    let (order, regions, side) = (&rows.order, &rows.regions, rows.side);
+    let groups = [side.blocks(), 1, 1];
+    by_value!(descriptors, descriptors => {
+        let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
+        commands.launch(&program.kernel::<PackRows<'_, _>>()?, groups, pack)?;
+    });
+    Ok(Packed { rows, packed, norms })
+}
 
-    pub(crate) fn pack(
-        &self,
-        gpu: &Gpu,
-        commands: &mut Commands,
-        descriptors: &GpuDescriptors,
-        rows: Rows,
-    ) -> Result<Packed> {
-        commands.stage("match pack");
-        let (packed, norms) =
-            (gpu.buffer(rows.side.packed() as usize)?, gpu.buffer(rows.side.rows() as usize)?);
-        let (order, regions, side) = (&rows.order, &rows.regions, rows.side);
-        let groups = [side.blocks(), 1, 1];
-        by_value!((&self.pack, descriptors), (kernel, descriptors) => {
-            let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
-            commands.launch(kernel, groups, pack)?;
-        }, else return Err(kinds_differ()));
-        Ok(Packed { rows, packed, norms })
-    }
-
-    /// Adds the search to the commands; its groups write their results into `found`.
-    pub(crate) fn search(
-        &self,
-        commands: &mut Commands,
-        [a, b]: [&Packed; 2],
-        cut: Cut,
-        found: &Buffer<u32>,
-    ) -> Result<()> {
-        commands.stage("match search");
-        let search = Search {
-            found,
-            packed_a: &a.packed,
-            packed_b: &b.packed,
-            norms_a: &a.norms,
-            norms_b: &b.norms,
-            regions_a: &a.rows.regions,
-            regions_b: &b.rows.regions,
-            cut,
-        };
-        Ok(commands.launch(&self.search, [cut.groups(), 1, 1], search)?)
-    }
+/// Adds the search to the commands; its groups write their results into `found`.
+pub(crate) fn search(
+    commands: &mut Commands,
+    program: &Program,
+    [a, b]: [&Packed; 2],
+    cut: Cut,
+    found: &Buffer<u32>,
+) -> Result<()> {
+    commands.stage("match search");
+    let search = Search {
+        found,
+        packed_a: &a.packed,
+        packed_b: &b.packed,
+        norms_a: &a.norms,
+        norms_b: &b.norms,
+        regions_a: &a.rows.regions,
+        regions_b: &b.rows.regions,
+        cut,
+    };
+    Ok(commands.launch(&program.kernel::<Search<'_>>()?, [cut.groups(), 1, 1], search)?)
 }

@@ -10,7 +10,7 @@ use crate::stereo::cost::CostSource;
 use crate::stereo::cost::gpu::CostKernel;
 use crate::stereo::pair::gpu::{ViewShape, ViewStacks};
 use crate::stereo::pair::{Pair, mirrored};
-use crate::stereo::winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions};
+use crate::stereo::winner_takes_all::gpu::{self as winner, WinnerOptions};
 use crate::stereo::{RightView, StereoOptions, StereoResult, View};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -81,13 +81,9 @@ impl<'a> Banded<'a> {
     fn maps(&self, selection: WinnerOptions, cpu: &Cpu) -> Result<(StereoResult, usize)> {
         let size = self.pair.size();
         let bands = &GpuBands::new(&self.aggregation, Size::new(size.width, self.rows))?;
-        let winner = GpuWinnerTakesAll::new(
-            self.gpu,
-            (&self.cost, self.masked),
-            self.aggregation.layout(),
-            self.options.min_disparity,
-            selection,
-        )?;
+        let cost = (&self.cost, self.masked);
+        let program = &winner::program(self.gpu, cost, self.aggregation.layout(), selection)?;
+        let (chosen, planes) = ((self.options.min_disparity, selection), self.cost.planes(self.masked));
         let count = size.height.div_ceil(self.rows);
         let mut checkpoints = Vec::new();
         for band in 0..count - 1 {
@@ -103,7 +99,8 @@ impl<'a> Banded<'a> {
             let of_band = Size::new(size.width, here.len());
             // The first band has no checkpoint.
             bands.record(&mut commands, of_band, checkpoints.pop().as_ref())?;
-            let maps = winner.record(&mut commands, &bands.sums, bands.descriptors(), (of_band, 1))?;
+            let (sums, views) = (&bands.sums, bands.descriptors());
+            let maps = winner::record(&mut commands, program, chosen, planes, sums, views, (of_band, 1))?;
             self.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
             let whole = match &mut out {

@@ -8,8 +8,7 @@ use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput};
 use crate::stereo::cost::gpu::CostKernel;
 use crate::stereo::cost::volume::gpu::GpuVolume;
 use crate::stereo::pair::gpu::ViewStacks;
-use crate::stereo::winner_takes_all;
-use crate::stereo::winner_takes_all::gpu::{GpuWinnerTakesAll, WinnerOptions};
+use crate::stereo::winner_takes_all::gpu::{self as winner, WinnerOptions};
 use crate::stereo::{GpuMaps, StereoOptions};
 use tiepoint_gpu::KernelSource;
 
@@ -37,7 +36,7 @@ impl GpuMatching<'_> {
     pub(in crate::stereo) fn sources(&self, pairs: (Size, usize)) -> Result<Vec<KernelSource>> {
         let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
         let mut sources = Vec::from(paths);
-        sources.push(winner_takes_all::gpu::source(self.cost, self.masked, &layout, self.selection));
+        sources.push(winner::source(self.cost, self.masked, &layout, self.selection));
         sources.extend(self.volume.map(|volume| volume.source(&layout)));
         Ok(sources)
     }
@@ -73,9 +72,9 @@ impl GpuMatching<'_> {
             aggregation.table = volume.whole.clone();
         }
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
-        let (layout, first) = (aggregation.layout(), options.min_disparity);
-        let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, first, selection)?;
-        let maps = winner.record(commands, &sums, descriptors, pairs)?;
+        let program = winner::program(gpu, (cost, masked), &sums.layout, selection)?;
+        let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
+        let maps = winner::record(commands, &program, chosen, planes, &sums, descriptors, pairs)?;
         volume.map_or(Ok(()), |volume| volume.withdraw(commands, &maps))?;
         Ok((maps, (!cost.table.is_empty()).then_some(aggregation.table)))
     }

@@ -2,13 +2,13 @@
 
 use super::super::aggregation::gpu::{GpuSums, Layout};
 use super::super::cost::gpu::CostKernel;
-use super::super::gpu::lanes::optional;
+use super::super::gpu::lanes::{launch, optional};
 use super::super::{GpuMaps, INVALID, StereoOptions, Subpixel, subpixel};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
 use crate::{Error, Result};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{KernelSource, Program};
 
 tiepoint_gpu::kernel! {
     unsafe kernel winner_takes_all(groups) = WinnerTakesAll {
@@ -100,74 +100,59 @@ pub(in crate::stereo) fn source(
         .text(include_str!("winner_takes_all.cl"))
 }
 
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuWinnerTakesAll {
-    gpu: Gpu,
-    kernel: Kernel<WinnerTakesAll<'static>>,
+/// The program for sums of this layout. Fails where its groups need more local memory than the device has.
+pub(in crate::stereo) fn program(
+    gpu: &Gpu,
+    (cost, masked): (&CostKernel, bool),
+    layout: &Layout,
     selection: WinnerOptions,
-    planes: usize,
-    min_disparity: i32,
+) -> Result<Program> {
+    if words(layout) * size_of::<u32>() > gpu.info().local_memory as usize {
+        let feature = format!("memory of work groups for {} disparities", layout.disparities);
+        return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
+    }
+    Ok(gpu.program(&source(cost, masked, layout, selection))?)
 }
 
-impl GpuWinnerTakesAll {
-    pub(in crate::stereo) fn new(
-        gpu: &Gpu,
-        (cost, masked): (&CostKernel, bool),
-        layout: &Layout,
-        min_disparity: i32,
-        selection: WinnerOptions,
-    ) -> Result<Self> {
-        let words = words(layout);
-        if words * size_of::<u32>() > gpu.info().local_memory as usize {
-            let feature = format!("memory of work groups for {} disparities", layout.disparities);
-            return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
-        }
-        let program = gpu.program(&source(cost, masked, layout, selection))?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            kernel: program.kernel::<WinnerTakesAll<'_>>()?,
-            selection,
-            planes: cost.planes(masked),
-            min_disparity,
-        })
-    }
-
-    /// Records the work; `left` and `right` are the descriptors of the views.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        sums: &GpuSums,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
-        (size, images): (Size, usize),
-    ) -> Result<GpuMaps> {
-        let map = || GpuStack::<f32>::new(&self.gpu, size, 1, images);
-        let maps = GpuMaps {
-            disparity: map()?,
-            right: self.selection.right.then(map).transpose()?,
-            confidence: self.selection.confidence.then(map).transpose()?,
-            reasons: None,
-        };
-        let right_map = &optional(&self.gpu, maps.right.as_ref())?;
-        let confidence = &optional(&self.gpu, maps.confidence.as_ref())?;
-        let arguments = WinnerTakesAll {
-            disparity: maps.disparity.laid(),
-            right: right_map.into(),
-            confidence: confidence.into(),
-            sums: &sums.words,
-            left,
-            right_words: right,
-            width: size.width as i32,
-            height: size.height as i32,
-            pixel_words: sums.layout.sum_words() as i32,
-            planes: self.planes as i32,
-            min_disparity: self.min_disparity,
-            disparities: sums.layout.disparities as i32,
-            uniqueness: self.selection.uniqueness.into(),
-        };
-        commands.stage("winner takes all");
-        commands.launch(&self.kernel, [size.height, 1, images], arguments)?;
-        Ok(maps)
-    }
+/// Records the work of the program for this selection; `left` and `right` are the descriptors of the views, in
+/// `planes` planes.
+pub(in crate::stereo) fn record(
+    commands: &mut Commands,
+    program: &Program,
+    (min_disparity, selection): (i32, WinnerOptions),
+    planes: usize,
+    sums: &GpuSums,
+    (left, right): (&Buffer<u32>, &Buffer<u32>),
+    (size, images): (Size, usize),
+) -> Result<GpuMaps> {
+    let gpu = sums.words.gpu();
+    let map = || GpuStack::<f32>::new(gpu, size, 1, images);
+    let maps = GpuMaps {
+        disparity: map()?,
+        right: selection.right.then(map).transpose()?,
+        confidence: selection.confidence.then(map).transpose()?,
+        reasons: None,
+    };
+    let right_map = &optional(gpu, maps.right.as_ref())?;
+    let confidence = &optional(gpu, maps.confidence.as_ref())?;
+    let arguments = WinnerTakesAll {
+        disparity: maps.disparity.laid(),
+        right: right_map.into(),
+        confidence: confidence.into(),
+        sums: &sums.words,
+        left,
+        right_words: right,
+        width: size.width as i32,
+        height: size.height as i32,
+        pixel_words: sums.layout.sum_words() as i32,
+        planes: planes as i32,
+        min_disparity,
+        disparities: sums.layout.disparities as i32,
+        uniqueness: selection.uniqueness.into(),
+    };
+    commands.stage("winner takes all");
+    launch(commands, program, [size.height, 1, images], arguments)?;
+    Ok(maps)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Descriptors on a GPU: as [`super`], bit for bit.
 
 use super::{CELL, CELLS, DIRECTIONS, reach};
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::sift::gpu::plan::{GpuLevels, Plan, groups};
 use crate::feature::sift::window::{self, GROUP};
@@ -10,7 +10,7 @@ use crate::feature::{ByValue, DescriptorKind, WORDS, by_value};
 use crate::{Error, Result};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
-use tiepoint_gpu::{Element, Kernel, KernelSource};
+use tiepoint_gpu::{Element, KernelSource};
 
 /// Columns of the histogram, one or more lanes each.
 const COLUMNS: u32 = 8;
@@ -40,80 +40,63 @@ tiepoint_gpu::kernel! {
     }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct GpuDescribe {
-    kernel: DescribeKernel,
-    dimension: u32,
+pub(crate) fn source(options: &SiftOptions) -> KernelSource {
+    let bytes = options.descriptors != DescriptorKind::F32;
+    window::for_kernels(KernelSource::new("describe"), options)
+        .define("CELLS", CELLS)
+        .define("DIRECTIONS", DIRECTIONS)
+        .define("DIMENSION", DIMENSION)
+        .define("WORDS", WORDS)
+        .define("COLUMNS", COLUMNS)
+        .define_f32("CELL", CELL)
+        // Half of the window's side in cells.
+        .define_f32("HALF", (CELLS + 1) as f32 * 0.5)
+        .define_f32("DIRECTIONS_PER_RADIAN", DIRECTIONS as f32 / TAU)
+        .define_f32("ROOT_2", SQRT_2)
+        // Most rows of a window.
+        .define("ROWS", 2 * reach(options) + 1)
+        .define("ROOT", u8::from(options.root))
+        .define("IN_BYTES", u8::from(bytes))
+        .define("VALUE", if bytes { "u32" } else { "f32" })
+        .define("VALUES", options.dimension() / if bytes { 4 } else { 1 })
+        .kernel::<Describe<'_, u8>>([GROUP, 1])
+        .text(include_str!("describe.cl"))
 }
 
-type DescribeKernel = ByValue<Kernel<Describe<'static, u8>>, Kernel<Describe<'static, f32>>>;
-
-impl GpuDescribe {
-    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
-        let bytes = options.descriptors != DescriptorKind::F32;
-        window::for_kernels(KernelSource::new("describe"), options)
-            .define("CELLS", CELLS)
-            .define("DIRECTIONS", DIRECTIONS)
-            .define("DIMENSION", DIMENSION)
-            .define("WORDS", WORDS)
-            .define("COLUMNS", COLUMNS)
-            .define_f32("CELL", CELL)
-            // Half of the window's side in cells.
-            .define_f32("HALF", (CELLS + 1) as f32 * 0.5)
-            .define_f32("DIRECTIONS_PER_RADIAN", DIRECTIONS as f32 / TAU)
-            .define_f32("ROOT_2", SQRT_2)
-            // Most rows of a window.
-            .define("ROWS", 2 * reach(options) + 1)
-            .define("ROOT", u8::from(options.root))
-            .define("IN_BYTES", u8::from(bytes))
-            .define("VALUE", if bytes { "u32" } else { "f32" })
-            .define("VALUES", options.dimension() / if bytes { 4 } else { 1 })
-            .kernel::<Describe<'_, u8>>([GROUP, 1])
-            .text(include_str!("describe.cl"))
+/// Writes the first features of some images in their order, their descriptors, and the number of features. The
+/// number exceeds the capacity, which is the same for all lists, if there was too little room for the features or
+/// for the points that they come from.
+pub(crate) fn record(
+    commands: &mut Commands,
+    options: &SiftOptions,
+    (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
+    (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
+    images: Range<usize>,
+    levels: &GpuLevels,
+) -> Result<()> {
+    if (options.descriptors == DescriptorKind::F32) != matches!(descriptors, ByValue::F32(_)) {
+        return Err(Error::Mismatch("descriptors of one kind, and memory for the other".into()));
     }
-
-    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let program = gpu.program(&Self::source(options))?;
-        let kernel = match options.descriptors {
-            DescriptorKind::F32 => DescribeKernel::F32(program.kernel::<Describe<'_, f32>>()?),
-            DescriptorKind::U8 | DescriptorKind::None => {
-                DescribeKernel::U8(program.kernel::<Describe<'_, u8>>()?)
-            }
+    let program = levels.values.gpu().program(&source(options))?;
+    let groups = groups(features, images.len());
+    by_value!(descriptors, descriptors => {
+        let arguments = Describe {
+            keypoints: &described.keypoints,
+            descriptors,
+            counts: &described.counts,
+            order,
+            features: &features.keypoints,
+            feature_counts: &features.counts,
+            point_counts: &points.counts,
+            levels: &levels.values,
+            octaves: &levels.octaves,
+            image_stride: levels.plan.image_stride as u64,
+            first_image: images.start as i32,
+            limit: options.selection.device_limit(),
+            capacity: features.capacity as u32,
+            dimension: options.dimension() as u32,
+            octave_count: levels.plan.octaves.len() as i32,
         };
-        Ok(Self { kernel, dimension: options.dimension() as u32 })
-    }
-
-    /// Writes the first features of some images in their order, their descriptors, and the number of features. The
-    /// number exceeds the capacity, which is the same for all lists, if there was too little room for the features or
-    /// for the points that they come from. `limit` is the number of features of each image.
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
-        (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
-        (images, limit): (Range<usize>, u32),
-        levels: &GpuLevels,
-    ) -> Result<()> {
-        let groups = groups(features, images.len());
-        by_value!((&self.kernel, descriptors), (kernel, descriptors) => {
-            let arguments = Describe {
-                keypoints: &described.keypoints,
-                descriptors,
-                counts: &described.counts,
-                order,
-                features: &features.keypoints,
-                feature_counts: &features.counts,
-                point_counts: &points.counts,
-                levels: &levels.values,
-                octaves: &levels.octaves,
-                image_stride: levels.plan.image_stride as u64,
-                first_image: images.start as i32,
-                limit,
-                capacity: features.capacity as u32,
-                dimension: self.dimension,
-                octave_count: levels.plan.octaves.len() as i32,
-            };
-            Ok(commands.launch(kernel, groups, arguments)?)
-        }, else Err(Error::Mismatch("descriptors of one kind, and memory for the other".into())))
-    }
+        Ok(commands.launch(&program.kernel::<Describe<'_, _>>()?, groups, arguments)?)
+    })
 }

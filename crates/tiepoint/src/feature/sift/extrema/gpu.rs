@@ -1,16 +1,16 @@
 //! [Extrema](super) of all octaves of some images, [refined](crate::feature::sift::refine): one launch.
 //!
 //! Cost: every level is read once, at 3840x2160 with all octaves 0.26 GB, which takes an H200 0.065 ms. The order of
-//! the points is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
+//! the points is that of the device's threads; see [`order`](crate::feature::order::gpu).
 
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::Commands;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::gpu::plan::{self, GpuLevels, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::image::gpu::GpuImage;
 use crate::{Result, feature, feature::WORDS, numeric};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::KernelSource;
 
 // A candidate is packed into 16 bits: column, row and layer.
 const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
@@ -54,69 +54,55 @@ tiepoint_gpu::kernel_struct! {
     }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct GpuExtrema {
-    find_points: Kernel<FindPoints<'static>>,
-    thresholds: Thresholds,
-    /// In place of a mask.
-    none: Buffer<u8>,
+pub(crate) fn source(options: &SiftOptions) -> KernelSource {
+    let [columns, rows] = Plan::SEARCHED;
+    let source = KernelSource::new("sift extrema")
+        .define("LEVELS", options.levels)
+        .define("SEARCH_COLUMNS", columns)
+        .define("SEARCH_ROWS", rows)
+        .define("BORDER", options.border())
+        .define("MOST_MOVES", MOST_MOVES)
+        .define("IN_PLACE", u8::from(options.preset == SiftPreset::VlFeat))
+        .define_f32("SETTLED_BELOW", options.settled_below())
+        .define_f32("LN_2", std::f32::consts::LN_2)
+        .text(plan::OCTAVE);
+    feature::for_kernels(numeric::for_kernels(source))
+        .text(include_str!("../scale_space/dog.h"))
+        .text(include_str!("../refine.h"))
+        .kernel_resident::<FindPoints<'_>>([columns as u32, 1], RESIDENT)
+        .text(include_str!("extrema.cl"))
 }
 
-impl GpuExtrema {
-    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
-        let [columns, rows] = Plan::SEARCHED;
-        let source = KernelSource::new("sift extrema")
-            .define("LEVELS", options.levels)
-            .define("SEARCH_COLUMNS", columns)
-            .define("SEARCH_ROWS", rows)
-            .define("BORDER", options.border())
-            .define("MOST_MOVES", MOST_MOVES)
-            .define("IN_PLACE", u8::from(options.preset == SiftPreset::VlFeat))
-            .define_f32("SETTLED_BELOW", options.settled_below())
-            .define_f32("LN_2", std::f32::consts::LN_2)
-            .text(plan::OCTAVE);
-        feature::for_kernels(numeric::for_kernels(source))
-            .text(include_str!("../scale_space/dog.h"))
-            .text(include_str!("../refine.h"))
-            .kernel_resident::<FindPoints<'_>>([columns as u32, 1], RESIDENT)
-            .text(include_str!("extrema.cl"))
-    }
-
-    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let find_points = gpu.program(&Self::source(options))?.kernel::<FindPoints<'_>>()?;
-        let thresholds = Thresholds {
+/// Counts and writes the points of all images, in any order; none where the mask, which all images share, is 0.
+pub(crate) fn record(
+    commands: &mut Commands,
+    options: &SiftOptions,
+    levels: &GpuLevels,
+    mask: Option<&GpuImage<u8>>,
+    points: &GpuKeypoints,
+) -> Result<()> {
+    let (plan, gpu) = (&levels.plan, levels.values.gpu());
+    let kernel = gpu.program(&source(options))?.kernel::<FindPoints<'_>>()?;
+    let none = gpu.upload(&[0])?;
+    let arguments = FindPoints {
+        points: &points.keypoints,
+        counts: &points.counts,
+        values: &levels.values,
+        octaves: &levels.octaves,
+        mask: mask.map_or(&none, GpuImage::buffer),
+        image_stride: plan.image_stride as u64,
+        capacity: points.capacity as u32,
+        octave_count: plan.octaves.len() as i32,
+        mask_pitch: mask.map_or(0, GpuImage::pitch) as i32,
+        width: plan.whole.width as i32,
+        height: plan.whole.height as i32,
+        thresholds: Thresholds {
             least_candidate: options.least_candidate(),
             least_contrast: options.least_contrast(),
             edge: options.edge,
             sigma: options.sigma,
-        };
-        Ok(Self { find_points, thresholds, none: gpu.upload(&[0])? })
-    }
-
-    /// Counts and writes the points of all images, in any order; none where the mask, which all images share, is 0.
-    pub(crate) fn record(
-        &self,
-        commands: &mut Commands,
-        levels: &GpuLevels,
-        mask: Option<&GpuImage<u8>>,
-        points: &GpuKeypoints,
-    ) -> Result<()> {
-        let plan = &levels.plan;
-        let arguments = FindPoints {
-            points: &points.keypoints,
-            counts: &points.counts,
-            values: &levels.values,
-            octaves: &levels.octaves,
-            mask: mask.map_or(&self.none, GpuImage::buffer),
-            image_stride: plan.image_stride as u64,
-            capacity: points.capacity as u32,
-            octave_count: plan.octaves.len() as i32,
-            mask_pitch: mask.map_or(0, GpuImage::pitch) as i32,
-            width: plan.whole.width as i32,
-            height: plan.whole.height as i32,
-            thresholds: self.thresholds,
-        };
-        commands.zero(&points.counts)?;
-        Ok(commands.launch(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
-    }
+        },
+    };
+    commands.zero(&points.counts)?;
+    Ok(commands.launch(&kernel, [plan.search_groups(), 1, plan.images], arguments)?)
 }

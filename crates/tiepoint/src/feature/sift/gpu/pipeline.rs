@@ -13,13 +13,10 @@ use crate::feature::WORDS;
 use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
 use crate::feature::gpu::results::Lists;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
-use crate::feature::order::GpuOrder;
+use crate::feature::order;
 use crate::feature::select::Selection;
-use crate::feature::sift::SiftOptions;
-use crate::feature::sift::describe::gpu::GpuDescribe;
-use crate::feature::sift::extrema::gpu::GpuExtrema;
-use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuBase, GpuScaleSpace};
+use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuBase};
+use crate::feature::sift::{SiftOptions, describe, extrema, orient, scale_space};
 use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::{Error, Result, by_pixel};
@@ -27,18 +24,6 @@ use std::ops::Range;
 
 /// The number of parcels in which many images are described and their features are copied to the host.
 const PARCELS: usize = 4;
-
-/// The stages except the first, whose kernels depend on the type of pixel.
-#[derive(Debug)]
-pub struct Stages {
-    options: SiftOptions,
-    scale_space: GpuScaleSpace,
-    extrema: GpuExtrema,
-    /// `None` if keypoints stay upright.
-    orient: Option<GpuOrient>,
-    order: GpuOrder,
-    describe: GpuDescribe,
-}
 
 /// The memory between the stages, and the work in it.
 #[derive(Debug)]
@@ -85,7 +70,6 @@ impl Pipeline for SiftPipeline {
     const NAME: &'static str = "SIFT";
     type Options = SiftOptions;
     type Layout = Plan;
-    type Stages = Stages;
     type Parts = Bands;
 
     fn check(options: &SiftOptions) -> Result<()> {
@@ -131,26 +115,17 @@ impl Pipeline for SiftPipeline {
         plan.whole
     }
 
-    fn stages(gpu: &Gpu, cpu: &Cpu, options: &SiftOptions) -> Result<Stages> {
-        let mut sources = GpuScaleSpace::sources(options);
+    fn prepare(gpu: &Gpu, cpu: &Cpu, options: &SiftOptions) -> Result<()> {
+        let mut sources = scale_space::gpu::sources(options);
         sources.extend([
             // Most images have 8 bits. The programs for other types are compiled at their first image.
             GpuBase::<u8>::source(options),
-            GpuExtrema::source(options),
-            GpuOrder::source(options.selection),
-            GpuDescribe::source(options),
+            extrema::gpu::source(options),
+            order::gpu::source(options.selection),
+            describe::gpu::source(options),
         ]);
-        let upright = options.upright;
-        sources.extend((!upright).then(|| GpuOrient::source(options)));
-        compile(gpu, cpu, sources)?;
-        Ok(Stages {
-            options: *options,
-            scale_space: GpuScaleSpace::new(gpu, options)?,
-            extrema: GpuExtrema::new(gpu, options)?,
-            orient: (!upright).then(|| GpuOrient::new(gpu, options)).transpose()?,
-            order: GpuOrder::new(gpu, options.selection)?,
-            describe: GpuDescribe::new(gpu, options)?,
-        })
+        sources.extend((!options.upright).then(|| orient::gpu::source(options)));
+        compile(gpu, cpu, sources)
     }
 
     fn new(
@@ -159,7 +134,7 @@ impl Pipeline for SiftPipeline {
         mask: Option<&GpuImage<u8>>,
         old: Option<Self>,
     ) -> Result<Self> {
-        let (gpu, stages, options) = (&core.gpu, &core.stages, core.options);
+        let (gpu, options) = (&core.gpu, core.options);
         // The levels stay when only lists must grow.
         let levels = old.map(|pipeline| pipeline.levels).filter(|levels| levels.plan == purpose.layout);
         let images = purpose.layout.images;
@@ -168,16 +143,16 @@ impl Pipeline for SiftPipeline {
         let between = Between::new(gpu, &options, images, purpose.capacity)?;
         let mut commands = Commands::new();
         commands.stage("scale space");
-        stages.scale_space.record(&mut commands, &levels)?;
-        let order = stages.record_features(&mut commands, &levels, mask, &between)?;
+        scale_space::gpu::record(&mut commands, &options, &levels)?;
+        let order = record_features(&mut commands, &options, &levels, mask, &between)?;
         let mut parcels = Vec::new();
         if images == 1 {
-            stages.record_description(&mut commands, &levels, (&between, order), 0..1)?;
+            record_description(&mut commands, &options, &levels, (&between, order), 0..1)?;
         } else {
             let len = images.div_ceil(PARCELS);
             for first in (0..images).step_by(len) {
                 let (mut describe, part) = (Commands::new(), first..images.min(first + len));
-                stages.record_description(&mut describe, &levels, (&between, order), part.clone())?;
+                record_description(&mut describe, &options, &levels, (&between, order), part.clone())?;
                 parcels.push((part, describe));
             }
         }
@@ -241,37 +216,35 @@ pub(super) fn lists_and_levels(options: &SiftOptions, purpose: &Purpose<Plan>) -
     (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
 }
 
-impl Stages {
-    /// Records the work from the levels to the order of the features, and returns the order.
-    fn record_features<'b>(
-        &self,
-        commands: &mut Commands,
-        levels: &GpuLevels,
-        mask: Option<&GpuImage<u8>>,
-        between: &'b Between,
-    ) -> Result<&'b Buffer<u64>> {
-        let Between { points, features, order: [order, spare], .. } = between;
-        commands.stage("extrema, refine");
-        self.extrema.record(commands, levels, mask, points)?;
-        if let Some(orient) = &self.orient {
-            commands.stage("orient");
-            commands.zero(&features.counts)?;
-            orient.record(commands, features, points, levels)?;
-        }
-        commands.stage("order, select");
-        self.order.record(commands, features, (order, spare))
+/// Records the work from the levels to the order of the features, and returns the order.
+fn record_features<'b>(
+    commands: &mut Commands,
+    options: &SiftOptions,
+    levels: &GpuLevels,
+    mask: Option<&GpuImage<u8>>,
+    between: &'b Between,
+) -> Result<&'b Buffer<u64>> {
+    let Between { points, features, order: [order, spare], .. } = between;
+    commands.stage("extrema, refine");
+    extrema::gpu::record(commands, options, levels, mask, points)?;
+    if !options.upright {
+        commands.stage("orient");
+        commands.zero(&features.counts)?;
+        orient::gpu::record(commands, options, features, points, levels)?;
     }
+    commands.stage("order, select");
+    order::gpu::record(commands, options.selection, features, (order, spare))
+}
 
-    fn record_description(
-        &self,
-        commands: &mut Commands,
-        levels: &GpuLevels,
-        (between, order): (&Between, &Buffer<u64>),
-        images: Range<usize>,
-    ) -> Result<()> {
-        commands.stage("describe");
-        let to = (&between.described, &between.descriptors);
-        let from = (&between.points, &between.features, order);
-        self.describe.record(commands, to, from, (images, self.options.selection.device_limit()), levels)
-    }
+fn record_description(
+    commands: &mut Commands,
+    options: &SiftOptions,
+    levels: &GpuLevels,
+    (between, order): (&Between, &Buffer<u64>),
+    images: Range<usize>,
+) -> Result<()> {
+    commands.stage("describe");
+    let to = (&between.described, &between.descriptors);
+    let from = (&between.points, &between.features, order);
+    describe::gpu::record(commands, options, to, from, images, levels)
 }

@@ -5,12 +5,9 @@ use super::bisect::stages_of;
 use crate::device::Cpu;
 use crate::device::gpu::all;
 use crate::feature::select::Selection;
-use crate::feature::sift::describe::gpu::GpuDescribe;
-use crate::feature::sift::extrema::gpu::GpuExtrema;
-use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::sift::scale_space::gpu::{GpuBase, GpuScaleSpace};
+use crate::feature::sift::scale_space::gpu::GpuBase;
 use crate::feature::sift::tests::scene;
-use crate::feature::sift::{self, SiftOptions, SiftPreset};
+use crate::feature::sift::{self, SiftOptions, SiftPreset, describe, extrema, orient, scale_space};
 use crate::feature::testing::{
     self, Twin, agree, batches_give_what_single_images_give, selections, serves_any_image,
 };
@@ -167,10 +164,10 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         GpuBase::<u16>::source(&many),
         GpuBase::<f32>::source(&vlfeat),
     ];
-    sources.extend([typical[0], many, vlfeat].map(|o| GpuExtrema::source(&o)));
-    sources.extend(typical.map(|o| GpuOrient::source(&o)));
-    sources.extend([typical[0], floats].map(|o| GpuDescribe::source(&o)));
-    sources.extend(GpuScaleSpace::sources(&typical[0]));
-    sources.extend(GpuScaleSpace::sources(&SiftOptions { levels: 1, sigma: 4.0, ..vlfeat }));
+    sources.extend([typical[0], many, vlfeat].map(|o| extrema::gpu::source(&o)));
+    sources.extend(typical.map(|o| orient::gpu::source(&o)));
+    sources.extend([typical[0], floats].map(|o| describe::gpu::source(&o)));
+    sources.extend(scale_space::gpu::sources(&typical[0]));
+    sources.extend(scale_space::gpu::sources(&SiftOptions { levels: 1, sigma: 4.0, ..vlfeat }));
     sources
 }

@@ -22,7 +22,7 @@ use crate::filter::border as border_rule;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, ByPixel, Size};
 use crate::{Error, Result};
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{Kernel, KernelSource, Program};
 
 /// Lanes of a group, one a column.
 const GROUP: usize = 256;
@@ -115,16 +115,6 @@ pub(crate) struct GpuBase<T: GpuPixel> {
 
 pub(crate) type AnyGpuBase = ByPixel<GpuBase<u8>, GpuBase<u16>, GpuBase<f32>>;
 
-#[derive(Clone, Debug)]
-pub(crate) struct GpuScaleSpace {
-    /// One kernel for each remainder of the level by S.
-    levels: Vec<Kernel<BlurLevels<'static>>>,
-    small: Kernel<BlurSmall<'static>>,
-    /// Whether all Gaussians between levels are at most as wide as a halo.
-    narrow: bool,
-    room: Room,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Room(usize);
 
@@ -210,112 +200,105 @@ impl<T: GpuPixel> GpuBase<T> {
     }
 }
 
-impl GpuScaleSpace {
-    /// All programs: those of the levels by their remainder, and the last octaves'.
-    pub(crate) fn sources(options: &SiftOptions) -> Vec<KernelSource> {
-        let remainders = 0..usize::from(options.levels);
-        let levels = remainders.map(|remainder| Self::levels_source(options, remainder));
-        levels.chain([Self::small_source(options)]).collect()
-    }
+/// The programs of all levels but the base: those of the levels by their remainder, then the last octaves'.
+pub(crate) fn sources(options: &SiftOptions) -> Vec<KernelSource> {
+    let remainders = 0..usize::from(options.levels);
+    let levels = remainders.map(|remainder| levels_source(options, remainder));
+    levels.chain([small_source(options)]).collect()
+}
 
-    fn levels_source(options: &SiftOptions, remainder: usize) -> KernelSource {
-        let per_octave = usize::from(options.levels);
-        let levels = (1..per_octave + 3).filter(|l| l % per_octave == remainder);
-        let levels: Vec<usize> = levels.collect();
-        let case = |&l: &usize| {
-            let half_size = if l == per_octave { "half_size" } else { "0" };
-            format!(
-                "case {l}: blur_{l}(tile, from, to, {half_size}, task.width, task.height, x0, y0, y1); break; "
-            )
-        };
-        let source = shared(KernelSource::new("sift levels"), options)
-            .define("BASE", 0)
-            .define("BLUR_CASES", levels.iter().map(case).collect::<String>());
-        blurs(source, options, &levels)
-            .kernel_resident::<BlurLevels<'_>>([GROUP as u32, 1], RESIDENT as u32)
-            .text(include_str!("scale_space.cl"))
-    }
+fn levels_source(options: &SiftOptions, remainder: usize) -> KernelSource {
+    let per_octave = usize::from(options.levels);
+    let levels = (1..per_octave + 3).filter(|l| l % per_octave == remainder);
+    let levels: Vec<usize> = levels.collect();
+    let case = |&l: &usize| {
+        let half_size = if l == per_octave { "half_size" } else { "0" };
+        format!(
+            "case {l}: blur_{l}(tile, from, to, {half_size}, task.width, task.height, x0, y0, y1); break; "
+        )
+    };
+    let source = shared(KernelSource::new("sift levels"), options)
+        .define("BASE", 0)
+        .define("BLUR_CASES", levels.iter().map(case).collect::<String>());
+    blurs(source, options, &levels)
+        .kernel_resident::<BlurLevels<'_>>([GROUP as u32, 1], RESIDENT as u32)
+        .text(include_str!("scale_space.cl"))
+}
 
-    fn small_source(options: &SiftOptions) -> KernelSource {
-        let taps = taps(options);
-        let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
-        let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
-        shared(KernelSource::new("sift small octaves"), options)
-            .define("LEVELS", options.levels)
-            .define("SMALL_GROUP", SMALL_GROUP)
-            .define("SMALL_TILE", SMALL_TILE)
-            .table_f32("TAPS", &taps.concat())
-            .table_i32("RADII", &radii)
-            .table_i32("FIRST_TAPS", &first)
-            .text(plan::OCTAVE)
-            .kernel::<BlurSmall<'_>>([SMALL_GROUP as u32, 1])
-            .text(include_str!("small_octaves.cl"))
-    }
+fn small_source(options: &SiftOptions) -> KernelSource {
+    let taps = taps(options);
+    let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
+    let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
+    shared(KernelSource::new("sift small octaves"), options)
+        .define("LEVELS", options.levels)
+        .define("SMALL_GROUP", SMALL_GROUP)
+        .define("SMALL_TILE", SMALL_TILE)
+        .table_f32("TAPS", &taps.concat())
+        .table_i32("RADII", &radii)
+        .table_i32("FIRST_TAPS", &first)
+        .text(plan::OCTAVE)
+        .kernel::<BlurSmall<'_>>([SMALL_GROUP as u32, 1])
+        .text(include_str!("small_octaves.cl"))
+}
 
-    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let levels = (0..usize::from(options.levels))
-            .map(|remainder| {
-                gpu.program(&Self::levels_source(options, remainder))?.kernel::<BlurLevels<'_>>()
+/// Makes all levels of all images but level 0 of the first octave.
+pub(crate) fn record(commands: &mut Commands, options: &SiftOptions, levels: &GpuLevels) -> Result<()> {
+    let (gpu, plan, octaves) = (levels.values.gpu(), &levels.plan, &levels.plan.octaves);
+    let programs = sources(options).into_iter().map(|source| gpu.program(&source));
+    let programs = programs.collect::<tiepoint_gpu::Result<Vec<_>>>()?;
+    // Whether all Gaussians between levels are at most as wide as a halo.
+    let narrow = taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO);
+    let is_small = |o: &OctavePlan| narrow && fits_local_memory(o.size);
+    let small = octaves.iter().position(is_small).unwrap_or(octaves.len());
+    for turn in 1.. {
+        let begun = octaves[..small].iter().enumerate().map_while(|(o, octave)| {
+            let level = turn - plan.levels.checked_mul(o).filter(|&behind| behind < turn)?;
+            Some(BlurTask {
+                offset: octave.offset as u64,
+                level: level as i32,
+                width: octave.size.width as i32,
+                height: octave.size.height as i32,
+                rows: 0,
+                decimates: i32::from(level == plan.levels && o < plan.decimated()),
             })
-            .collect::<tiepoint_gpu::Result<_>>()?;
-        Ok(Self {
-            levels,
-            small: gpu.program(&Self::small_source(options))?.kernel::<BlurSmall<'_>>()?,
-            narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
-            room: Room::new(gpu),
-        })
-    }
-
-    /// Makes all levels of all images but level 0 of the first octave.
-    pub(crate) fn record(&self, commands: &mut Commands, levels: &GpuLevels) -> Result<()> {
-        let (plan, octaves) = (&levels.plan, &levels.plan.octaves);
-        let is_small = |o: &OctavePlan| self.narrow && fits_local_memory(o.size);
-        let small = octaves.iter().position(is_small).unwrap_or(octaves.len());
-        for turn in 1.. {
-            let begun = octaves[..small].iter().enumerate().map_while(|(o, octave)| {
-                let level = turn - plan.levels.checked_mul(o).filter(|&behind| behind < turn)?;
-                Some(BlurTask {
-                    offset: octave.offset as u64,
-                    level: level as i32,
-                    width: octave.size.width as i32,
-                    height: octave.size.height as i32,
-                    rows: 0,
-                    decimates: i32::from(level == plan.levels && o < plan.decimated()),
-                })
-            });
-            let tasks: Vec<BlurTask> = begun.filter(|task| (task.level as usize) < plan.levels + 3).collect();
-            if tasks.is_empty() {
-                break;
-            }
-            self.record_turn(commands, &tasks, levels)?;
+        });
+        let tasks: Vec<BlurTask> = begun.filter(|task| (task.level as usize) < plan.levels + 3).collect();
+        if tasks.is_empty() {
+            break;
         }
-        if small < octaves.len() {
-            let arguments = BlurSmall {
-                levels: &levels.values,
-                octaves: &levels.octaves,
-                image_stride: plan.image_stride as u64,
-                first: small as i32,
-                end: octaves.len() as i32,
-                decimated: plan.decimated() as i32,
-            };
-            commands.launch(&self.small, [1, 1, plan.images], arguments)?;
-        }
-        Ok(())
+        let program = &programs[tasks[0].level as usize % plan.levels];
+        record_turn(commands, program, &tasks, levels)?;
     }
+    if small < octaves.len() {
+        let arguments = BlurSmall {
+            levels: &levels.values,
+            octaves: &levels.octaves,
+            image_stride: plan.image_stride as u64,
+            first: small as i32,
+            end: octaves.len() as i32,
+            decimated: plan.decimated() as i32,
+        };
+        commands.launch(&programs[plan.levels].kernel::<BlurSmall<'_>>()?, [1, 1, plan.images], arguments)?;
+    }
+    Ok(())
+}
 
-    /// Makes the levels of some tasks in one launch, and chooses their rows.
-    fn record_turn(&self, commands: &mut Commands, tasks: &[BlurTask], levels: &GpuLevels) -> Result<()> {
-        let GpuLevels { plan, values, .. } = levels;
-        let size = |task: &BlurTask| Size::new(task.width as usize, task.height as usize);
-        let sizes: Vec<Size> = tasks.iter().map(size).collect();
-        let rows = self.room.rows(&sizes, plan.images);
-        // A missing task repeats the numbers of the last one; no group works on it.
-        let [a, b, c] =
-            std::array::from_fn(|i| BlurTask { rows: rows as i32, ..tasks[i.min(tasks.len() - 1)] });
-        let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
-        let kernel = &self.levels[tasks[0].level as usize % plan.levels];
-        Ok(commands.launch(kernel, [groups_of(&sizes, rows), 1, plan.images], arguments)?)
-    }
+/// Makes the levels of some tasks in one launch, and chooses their rows.
+fn record_turn(
+    commands: &mut Commands,
+    program: &Program,
+    tasks: &[BlurTask],
+    levels: &GpuLevels,
+) -> Result<()> {
+    let GpuLevels { plan, values, .. } = levels;
+    let size = |task: &BlurTask| Size::new(task.width as usize, task.height as usize);
+    let sizes: Vec<Size> = tasks.iter().map(size).collect();
+    let rows = Room::new(values.gpu()).rows(&sizes, plan.images);
+    // A missing task repeats the numbers of the last one; no group works on it.
+    let [a, b, c] = std::array::from_fn(|i| BlurTask { rows: rows as i32, ..tasks[i.min(tasks.len() - 1)] });
+    let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
+    let groups = [groups_of(&sizes, rows), 1, plan.images];
+    Ok(commands.launch(&program.kernel::<BlurLevels<'_>>()?, groups, arguments)?)
 }
 
 impl Room {

@@ -1,5 +1,5 @@
 //! [Extrema](super) of all layers on a GPU, [refined](crate::feature::surf::refine): one launch. The order of the
-//! keypoints is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
+//! keypoints is that of the device's threads; see [`order`](crate::feature::order::gpu).
 
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::WORDS;

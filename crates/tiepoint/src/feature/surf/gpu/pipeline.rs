@@ -8,7 +8,7 @@ use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
 use crate::feature::gpu::results::Lists;
 use crate::feature::gpu::staging::copy_rows;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
-use crate::feature::order::GpuOrder;
+use crate::feature::order;
 use crate::feature::select::Selection;
 use crate::feature::surf::{SurfOptions, describe, extrema, orient, plan, response};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
@@ -41,8 +41,6 @@ impl Pipeline for SurfPipeline {
     const NAME: &'static str = "SURF";
     type Options = SurfOptions;
     type Layout = Layout;
-    /// The kernels that depend only on the options. The others also depend on the type of sums.
-    type Stages = GpuOrder;
     type Parts = Infallible;
 
     fn check(options: &SurfOptions) -> Result<()> {
@@ -93,8 +91,9 @@ impl Pipeline for SurfPipeline {
         layout.size
     }
 
-    fn stages(gpu: &Gpu, _: &Cpu, options: &SurfOptions) -> Result<GpuOrder> {
-        GpuOrder::new(gpu, options.selection)
+    fn prepare(gpu: &Gpu, _: &Cpu, options: &SurfOptions) -> Result<()> {
+        // The other programs also depend on the type of sums.
+        Ok(gpu.program(&order::gpu::source(options.selection)).map(drop)?)
     }
 
     fn new(
@@ -188,7 +187,7 @@ impl SurfPipeline {
         let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
         extrema::gpu::record(&mut commands, &options, &responses, &table, mask, size, &found)?;
         commands.stage("order");
-        let order = core.stages.record(&mut commands, &found, (&order, &spare))?;
+        let order = order::gpu::record(&mut commands, options.selection, &found, (&order, &spare))?;
         orient::gpu::record(&mut commands, &options, &sums, (&found, order), (&oriented, &directions))?;
         describe::gpu::record(&mut commands, &options, &sums, (&oriented, &directions), &descriptors)?;
         let launches = commands.launches();

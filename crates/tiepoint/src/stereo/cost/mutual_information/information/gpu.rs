@@ -2,7 +2,7 @@
 
 use super::super::{LIMIT, VALUES};
 use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, REACH, SCALE, STEPS, TAPS};
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{GpuStack, Plane};
 use crate::stereo::INVALID;
 use crate::stereo::gpu::lanes::{launch, optional};
@@ -110,93 +110,73 @@ pub(in super::super) fn source() -> KernelSource {
         .text(include_str!("information.cl"))
 }
 
-pub(in super::super) struct GpuInformation {
-    gpu: Gpu,
-    program: Program,
+/// As [`CostTable::learn`](super::CostTable::learn).
+pub(in super::super) fn table(
+    commands: &mut Commands,
+    [left, right]: [&GpuStack<u8>; 2],
+    (disparity, step): (&GpuStack<f32>, usize),
+    mask: Option<&GpuStack<u8>>,
+) -> Result<Buffer<u8>> {
+    let gpu = left.gpu();
+    let program = &gpu.program(&source())?;
+    let tally = &gpu.buffer::<u32>(TALLY)?;
+    let values = &gpu.buffer::<f64>(PAIRS)?;
+    let out = gpu.buffer::<u8>(PAIRS)?;
+    let mask = &optional(gpu, mask)?;
+    commands.stage("mutual information");
+    commands.zero(tally)?;
+    launch(
+        commands,
+        program,
+        [SLICES.min(left.size().height), VALUES / TILE, 1],
+        Joint {
+            tally,
+            left: left.laid(),
+            right: right.laid(),
+            mask: mask.into(),
+            disparity: disparity.laid(),
+            step: step as i32,
+        },
+    )?;
+    let rows = [VALUES, 1, 1];
+    let [margins, logarithms] = &terms(commands, program, (tally, 1), false)?;
+    launch(commands, program, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+    launch(commands, program, rows, Within { tally, values })?;
+    launch(commands, program, rows, Table { out: &out, values, tally })?;
+    Ok(out)
 }
 
-impl GpuInformation {
-    pub(in super::super) fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self { gpu: gpu.clone(), program: gpu.program(&source())? })
-    }
+/// Puts what margins and joint shares of `n` histograms contribute into a list.
+fn terms(
+    commands: &mut Commands,
+    program: &Program,
+    (tally, n): (&Buffer<u32>, usize),
+    skips_empty: bool,
+) -> Result<[Buffer<f64>; 2]> {
+    let (gpu, skips_empty) = (tally.gpu(), skips_empty.into());
+    let margins = gpu.buffer::<f64>(2 * VALUES * n)?;
+    let logarithms = gpu.buffer::<f64>(PAIRS * n)?;
+    launch(commands, program, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
+    let arguments = Logarithms { out: &logarithms, tally, skips_empty };
+    launch(commands, program, [VALUES, n, 1], arguments)?;
+    Ok([margins, logarithms])
+}
 
-    /// As [`CostTable::learn`](super::CostTable::learn).
-    pub(in super::super) fn table(
-        &self,
-        commands: &mut Commands,
-        [left, right]: [&GpuStack<u8>; 2],
-        (disparity, step): (&GpuStack<f32>, usize),
-        mask: Option<&GpuStack<u8>>,
-    ) -> Result<Buffer<u8>> {
-        let gpu = &self.gpu;
-        let tally = &gpu.buffer::<u32>(TALLY)?;
-        let values = &gpu.buffer::<f64>(PAIRS)?;
-        let out = gpu.buffer::<u8>(PAIRS)?;
-        let mask = &optional(gpu, mask)?;
-        commands.stage("mutual information");
-        commands.zero(tally)?;
-        launch(
-            commands,
-            &self.program,
-            [SLICES.min(left.size().height), VALUES / TILE, 1],
-            Joint {
-                tally,
-                left: left.laid(),
-                right: right.laid(),
-                mask: mask.into(),
-                disparity: disparity.laid(),
-                step: step as i32,
-            },
-        )?;
-        let rows = [VALUES, 1, 1];
-        let [margins, logarithms] = &self.terms(commands, (tally, 1), false)?;
-        launch(commands, &self.program, rows, Unlikeness { out: values, tally, logarithms, margins })?;
-        launch(commands, &self.program, rows, Within { tally, values })?;
-        launch(commands, &self.program, rows, Table { out: &out, values, tally })?;
-        Ok(out)
-    }
+/// The sums of n v over the rows of several histograms.
+pub(in super::super) fn information(
+    commands: &mut Commands,
+    tally: &Buffer<u32>,
+    n: usize,
+) -> Result<Buffer<f64>> {
+    let program = &tally.gpu().program(&source())?;
+    let [margins, logarithms] = &terms(commands, program, (tally, n), true)?;
+    let out = tally.gpu().buffer(VALUES * n)?;
+    launch(commands, program, [VALUES, n, 1], Information { out: &out, tally, logarithms, margins })?;
+    Ok(out)
+}
 
-    /// Puts what margins and joint shares of `n` histograms contribute into a list.
-    fn terms(
-        &self,
-        commands: &mut Commands,
-        (tally, n): (&Buffer<u32>, usize),
-        skips_empty: bool,
-    ) -> Result<[Buffer<f64>; 2]> {
-        let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
-        let logarithms = self.gpu.buffer::<f64>(PAIRS * n)?;
-        let skips_empty = skips_empty.into();
-        launch(commands, &self.program, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
-        let arguments = Logarithms { out: &logarithms, tally, skips_empty };
-        launch(commands, &self.program, [VALUES, n, 1], arguments)?;
-        Ok([margins, logarithms])
-    }
-
-    /// The sums of n v over the rows of several histograms.
-    pub(in super::super) fn information(
-        &self,
-        commands: &mut Commands,
-        tally: &Buffer<u32>,
-        n: usize,
-    ) -> Result<Buffer<f64>> {
-        let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
-        let out = self.gpu.buffer(VALUES * n)?;
-        launch(
-            commands,
-            &self.program,
-            [VALUES, n, 1],
-            Information { out: &out, tally, logarithms, margins },
-        )?;
-        Ok(out)
-    }
-
-    pub(in super::super) fn exchanged(
-        &self,
-        commands: &mut Commands,
-        table: &Buffer<u8>,
-    ) -> Result<Buffer<u8>> {
-        let out = self.gpu.buffer(table.len())?;
-        launch(commands, &self.program, [VALUES, 1, 1], Exchange { out: &out, table })?;
-        Ok(out)
-    }
+pub(in super::super) fn exchanged(commands: &mut Commands, table: &Buffer<u8>) -> Result<Buffer<u8>> {
+    let (program, out) = (table.gpu().program(&source())?, table.gpu().buffer(table.len())?);
+    launch(commands, &program, [VALUES, 1, 1], Exchange { out: &out, table })?;
+    Ok(out)
 }

@@ -2,7 +2,6 @@
 //! stay there.
 
 use super::super::information;
-use super::super::information::gpu::GpuInformation;
 use super::super::projection::gpu::GpuProjection;
 use super::super::projection::{self, ColourImage};
 use super::super::{CostTable, LIMIT, VALUES};
@@ -42,7 +41,6 @@ fn source() -> KernelSource {
 struct GpuLearning {
     gpu: Gpu,
     halve: GpuFilter<u8, u8>,
-    information: GpuInformation,
     /// Looks a table up; learnt tables are copied there.
     cost: CostKernel,
 }
@@ -161,7 +159,7 @@ impl LearnTable {
             compared[view.index()] = Some(grey);
         }
         let table = learning.table(commands, views, options)?;
-        let exchanged = learning.information.exchanged(commands, &table)?;
+        let exchanged = information::gpu::exchanged(commands, &table)?;
         Ok(Learnt { tables: [table, exchanged], compared })
     }
 }
@@ -251,7 +249,6 @@ impl GpuLearning {
         Ok(Self {
             gpu: gpu.clone(),
             halve: GpuFilter::resample(gpu, Scaling::HalveMean, 1)?,
-            information: GpuInformation::new(gpu)?,
             cost: no_table(),
         })
     }
@@ -280,7 +277,7 @@ impl GpuLearning {
         let table = self.coarse_to_fine(&mut round, half.clone(), &options)?;
         let disparity = self.disparities(&mut round, &half, &options, &table)?;
         let other = (views[colour.other().index()].compared(), right.mask.as_ref());
-        projection.search(&mut round, &self.information, other, &disparity)?;
+        projection.search(&mut round, other, &disparity)?;
         projection.project(&mut round, &grey)?;
         (0..rounds(size)).try_for_each(|_| commands.append(round.clone()))?;
         Ok(grey)
@@ -320,17 +317,6 @@ impl GpuLearning {
         Ok(ViewStacks::of_bytes(bytes, compared, mask))
     }
 
-    /// As [`from_disparities`](super::from_disparities).
-    fn table_from_disparities(
-        &self,
-        commands: &mut Commands,
-        views: &[ViewStacks; 2],
-        disparity: (&GpuStack<f32>, usize),
-    ) -> Result<Buffer<u8>> {
-        let compared = views.each_ref().map(ViewStacks::compared);
-        self.information.table(commands, compared, disparity, views[1].mask.as_ref())
-    }
-
     /// Disparities by a table, those that pass the left-right check.
     fn disparities(
         &self,
@@ -358,10 +344,10 @@ impl GpuLearning {
     ) -> Result<Buffer<u8>> {
         let zero = nearest_to_zero(views[0].bytes.size(), options);
         let zero = GpuStack::upload(&self.gpu, &[zero.view()])?;
-        let mut table = self.table_from_disparities(commands, views, (&zero, 1))?;
+        let mut table = table_from_disparities(commands, views, (&zero, 1))?;
         for _ in 1..runs {
             let disparity = self.disparities(commands, views, options, &table)?;
-            table = self.table_from_disparities(commands, views, (&disparity, 1))?;
+            table = table_from_disparities(commands, views, (&disparity, 1))?;
         }
         Ok(table)
     }
@@ -386,10 +372,20 @@ impl GpuLearning {
         for level in (finest.max(1)..=halvings).rev() {
             let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
             let finer = if level > finest { level - 1 } else { 0 };
-            table = self.table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
+            table = table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }
+}
+
+/// As [`from_disparities`](super::from_disparities).
+fn table_from_disparities(
+    commands: &mut Commands,
+    views: &[ViewStacks; 2],
+    disparity: (&GpuStack<f32>, usize),
+) -> Result<Buffer<u8>> {
+    let compared = views.each_ref().map(ViewStacks::compared);
+    information::gpu::table(commands, compared, disparity, views[1].mask.as_ref())
 }
 
 #[cfg(test)]

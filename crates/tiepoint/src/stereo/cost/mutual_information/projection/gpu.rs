@@ -2,7 +2,7 @@
 //! nothing once the search has ended.
 
 use super::super::VALUES;
-use super::super::information::gpu::{GpuInformation, TALLY};
+use super::super::information::gpu::{TALLY, information};
 use super::{BETTER, Projection, STANDARDS, STEPS, TRIES, UNIT, WAYS, rows_apart};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
@@ -124,7 +124,6 @@ impl GpuProjection {
     pub(in super::super) fn search(
         &self,
         commands: &mut Commands,
-        information: &GpuInformation,
         (grey, right_mask): (&GpuStack<u8>, Option<&GpuStack<u8>>),
         disparity: &GpuStack<f32>,
     ) -> Result<()> {
@@ -154,7 +153,7 @@ impl GpuProjection {
         let pixels = size.width * rows;
         let counted = Count { tally: &tally, samples: &samples, state: &self.state, pixels: pixels as i32 };
         launch(&mut attempt, &self.program, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
-        let rows = information.information(&mut attempt, &tally, CANDIDATES)?;
+        let rows = information(&mut attempt, &tally, CANDIDATES)?;
         let chosen =
             Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };
         launch(&mut attempt, &self.program, [1, 1, 1], chosen)?;
