@@ -133,6 +133,7 @@ pub fn export_beside<E: From<Error>>(
     matching: impl FnOnce() -> std::result::Result<(), E>,
 ) -> std::result::Result<Exported, E> {
     let path = path.as_ref();
+    collection.check_output(path)?;
     let unfinished = Unfinished::beside(path, options.replace)?;
     let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
     let (written, progress) = channel();

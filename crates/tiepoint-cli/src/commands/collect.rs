@@ -354,16 +354,24 @@ fn inputs(options: &CollectionOptions) -> Vec<PathBuf> {
 /// its photographs in its work folder, or if a list could not name its photographs.
 fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collection> {
     let photographs = (0..collection.photographs().len()).map(|i| collection.path_of(i));
-    let own = collection.folder().join("collection.json");
-    let has_tab = collection.photographs().iter().find(|photograph| photograph.name.contains('\t'));
-    if let (Some(list), Some(photograph)) = (&output.pair_list, has_tab) {
+    let names = || collection.photographs().iter().map(|photograph| &photograph.name);
+    let tab = names()
+        .find(|name| name.contains('\t'))
+        .map(|name| (name, "holds a tab, which separates names in a list"));
+    let hash = || {
+        names()
+            .find(|name| name.starts_with('#'))
+            .map(|name| (name, "begins with #, as comments in a list do"))
+    };
+    if let (Some(list), Some((name, reason))) = (&output.pair_list, tab.or_else(hash)) {
         return Err(Failure::work(format!(
-            "{}: the name {:?} holds a tab, which separates names in a list; rename this photograph, or leave out --pair-list",
+            "{}: the name {name:?} {reason}; rename this photograph, or leave out --pair-list",
             list.display(),
-            photograph.name
         )));
     }
-    results(output)?.reads(photographs).reads(inputs(collection.options())).reads([own]).check()?;
+    let files = results(output)?.reads(photographs).reads(inputs(collection.options()));
+    files.check()?;
+    files.written().chain([output.output()?]).try_for_each(|path| collection.check_output(path))?;
     Ok(collection.with_limits(output.limits.options()))
 }
 

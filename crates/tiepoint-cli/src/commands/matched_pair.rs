@@ -328,8 +328,15 @@ impl<'a> PairSearch<'a> {
         if self.exchanged && !read.in_order {
             read.exchange();
         }
+        let all = read.rows.len();
         read.rows.retain(|row| row.inlier);
-        Ok(Some(read))
+        match read.rows.is_empty() && all > 0 {
+            true => Err(Failure::work(format!(
+                "{}: all of its {all} points are switched off (enable or inlier 0): switch on those that are to count",
+                file.display()
+            ))),
+            false => Ok(Some(read)),
+        }
     }
 
     /// Matches features and verifies the matches, with simulated views or by structure if need be. The inner error says

@@ -28,6 +28,10 @@ impl Files {
         self
     }
 
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Path> {
+        self.written.iter().map(PathBuf::as_path)
+    }
+
     /// Fails early if a result could not be written later, because its folder does not exist. Fails if a result would
     /// replace a file that is read, whatever their names are (a link, a relative path, another case), or if two results
     /// would go to one file.

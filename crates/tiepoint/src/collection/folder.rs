@@ -256,6 +256,25 @@ impl Collection {
         &self.folder
     }
 
+    /// Fails for a result inside of the work folder, where it could replace files of the collection.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`].
+    pub fn check_output(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A path that cannot be found cannot be written either, which its writer reports.
+        let place = path.canonicalize().or_else(|_| beside.canonicalize());
+        match place.is_ok_and(|place| self.folder.canonicalize().is_ok_and(|own| place.starts_with(own))) {
+            true => Err(Error::Mismatch(format!(
+                "{} lies in the work folder {}, whose files belong to the collection: name another place",
+                path.display(),
+                self.folder.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// The folder that holds the photographs, directly or in folders below it.
     pub fn root(&self) -> &Path {
         &self.listing.root

@@ -53,6 +53,7 @@ impl Collection {
         cpu: &Cpu,
     ) -> Result<WrittenPairs> {
         let (to, names) = (to.as_ref(), self.file_names(format)?);
+        self.check_output(to)?;
         let on_map = matches!(format, MatchFormat::Qgis | MatchFormat::Vrt);
         let results = self.results(cpu)?;
         let cpu = &cpu.begin_task("export", results.blocks());

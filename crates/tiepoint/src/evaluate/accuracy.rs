@@ -106,10 +106,12 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
     }
 }
 
-/// The middle value, or the lower of the two in the middle. `values` must not be empty.
+/// The middle value, or the mean of the two in the middle. `values` must not be empty.
 fn median(values: &mut [f64]) -> f64 {
-    let middle = (values.len() - 1) / 2;
-    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+    let (middle, is_even) = (values.len() / 2, values.len().is_multiple_of(2));
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().copied().filter(|_| is_even).reduce(f64::max);
+    0.5 * (lower.unwrap_or(*upper) + *upper)
 }
 
 #[cfg(test)]

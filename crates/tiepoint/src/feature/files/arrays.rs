@@ -166,10 +166,33 @@ pub(crate) enum Lie {
     Columns,
 }
 
-/// Descriptors of `n` features: a row each, or a column each.
+/// Descriptors have one length to within this share of it.
+const ONE_LENGTH: f32 = 0.02;
+
+/// How descriptors lie in a square array of as many features as a descriptor has values, by their lengths, if only rows or
+/// only columns have one length.
+fn lie_by_lengths(values: &[f32], n: usize) -> Option<Lie> {
+    let of_one_length = |value: fn(&[f32], [usize; 3]) -> f32| {
+        let squared = |i| (0..n).map(|j| value(values, [n, i, j]).powi(2)).sum::<f32>();
+        let lengths = (0..n).map(|i| squared(i).sqrt());
+        let [least, greatest] = lengths.fold([f32::MAX, 0.0], |[a, b], v| [a.min(v), b.max(v)]);
+        greatest - least <= ONE_LENGTH * greatest
+    };
+    let rows = of_one_length(|values, [n, i, j]| values[n * i + j]);
+    let columns = of_one_length(|values, [n, i, j]| values[n * j + i]);
+    match (rows, columns) {
+        (true, false) => Some(Lie::Rows),
+        (false, true) => Some(Lie::Columns),
+        _ => None,
+    }
+}
+
+/// Descriptors of `n` features: a row each, or a column each; in a square array as their lengths say, or else as `square`.
 fn descriptors(array: &Array, n: usize, square: Lie) -> Result<(Descriptors, usize), String> {
     let (dimension, columns) = match array.shape[..] {
-        [rows, columns] if [rows, columns] == [n, n] => (n, square == Lie::Columns),
+        [rows, columns] if [rows, columns] == [n, n] => {
+            (n, lie_by_lengths(&array.floats(), n).unwrap_or(square) == Lie::Columns)
+        }
         [rows, dimension] if rows == n => (dimension, false),
         [dimension, columns] if columns == n => (dimension, true),
         _ => {

@@ -80,7 +80,9 @@ fn io_error(error: rawzip::Error) -> io::Error {
 
 pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     let archive = Archive::open(bytes)?;
-    arrays::features(|name| archive.array(name), arrays::Lie::Rows)
+    // hloc's name of the size; ours is `image`.
+    let lie = if archive.has("image_size") { arrays::Lie::Columns } else { arrays::Lie::Rows };
+    arrays::features(|name| archive.array(name), lie)
 }
 
 struct Entry {
@@ -111,6 +113,10 @@ impl<'a> Archive<'a> {
     }
 
     /// The array of this name, if there is one.
+    fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|e| e.name.strip_suffix(".npy") == Some(name))
+    }
+
     pub(crate) fn array(&self, name: &str) -> Result<Option<Array>, String> {
         let found = self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name));
         let Some(entry) = found else { return Ok(None) };

@@ -15,6 +15,10 @@ pub(super) fn kept(text: &str) -> Option<String> {
     let items = document.root_element().children().filter_map(|item| {
         let role = item.attribute("role").filter(|role| ROLES.contains(role))?;
         let (name, sample): (_, u32) = (item.attribute("name")?, item.attribute("sample")?.parse().ok()?);
+        // Results have no colour table.
+        if (role, item.text()?) == ("colorinterp", "Palette") {
+            return None;
+        }
         let [name, value] = [name, item.text()?].map(escaped);
         Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
     });
