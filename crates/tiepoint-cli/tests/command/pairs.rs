@@ -121,6 +121,9 @@ fn control_points_on_a_map_register_and_a_world_file_is_kept() {
         points += &format!("{x},{y},{},{},1\n", row[2], row[3]);
         raster += &format!("<GCP Pixel=\"{}\" Line=\"{}\" X=\"{x}\" Y=\"{y}\"/>", row[2], -row[3]);
     }
+    folder.put("off.points", points.replace(",1\n", ",0\n"));
+    let switched_off = &["off.points: all of its", "points are switched off"];
+    folder.refuses("register a.png b.png --matches off.points -o map.tif", 1, switched_off);
     folder.put("map.points", &points);
     folder.put("map.vrt", format!("<VRTDataset><GCPList>{raster}</GCPList></VRTDataset>"));
     for given in ["map.points", "map.vrt"] {

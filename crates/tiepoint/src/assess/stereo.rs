@@ -5,6 +5,7 @@
 //! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
 //! - **Fit**: whether a place that was found looks more like the pixel than places beside it.
 //! - **Order**: with left and right exchanged, disparities are below 0.
+//! - **Beyond the range**: places without a disparity that look like places beyond it.
 //! - **Texture**: where the left picture has none, disparities are taken over from the surroundings.
 //! - **Truth**, where it is known.
 
@@ -35,6 +36,9 @@ const ROWS: [f64; 2] = [1.0, 2.0];
 const FIT: [f64; 2] = [0.8, 0.7];
 /// The share of the disparities below 0.
 const BEHIND: [f64; 2] = [0.75, f64::INFINITY];
+/// The share of the places without a disparity that look like places beyond the range. Six pairs searched as far as they reach
+/// have 0 to 0.3 %.
+const BEYOND: [f64; 2] = [0.01, f64::INFINITY];
 /// The share of the disparities where the picture shows no texture.
 const BARE: [f64; 2] = [0.25, 0.75];
 /// Whether both pictures are the same: 1.
@@ -72,6 +76,9 @@ pub struct StereoEvidence {
     pub fit: Option<f64>,
     /// The share of the disparities where the left picture shows no texture; none if it is not known.
     pub bare: Option<f64>,
+    /// The share of the picture that has no disparity and looks like places beyond the range that was searched; none if it is
+    /// not known.
+    pub beyond: Option<f64>,
     /// Whether left and right are the same picture.
     pub same: bool,
     /// The share of the pixels with a known truth that are off by more than a pixel or have no disparity.
@@ -127,10 +134,15 @@ impl StereoEvidence {
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
     pub fn with_patches(self, pair: &[Side; 2], map: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
-        let Patches { rows, fit, bare } = Patches::compare(pair, map, cpu)?;
-        let is_doubtful = self.lacks_many() || self.ends_early() || fit.is_some_and(|fit| fit < FIT[0]);
+        let end = f64::from(self.min_disparity) + self.disparities as f64;
+        let range = [self.min_disparity as f32, end as f32];
+        let Patches { rows, fit, bare, beyond } = Patches::compare(pair, map, range, cpu)?;
+        let is_doubtful = self.lacks_many()
+            || self.ends_early()
+            || fit.is_some_and(|fit| fit < FIT[0])
+            || beyond.is_some_and(|beyond| beyond > BEYOND[0]);
         let same = pair[0].image == pair[1].image;
-        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, bare, same, ..self })
+        Ok(Self { rows: rows.filter(|_| !is_doubtful), fit, bare, beyond, same, ..self })
     }
 
     /// Whether so many pixels with data have no disparity that the map is doubtful.
@@ -281,6 +293,13 @@ impl StereoEvidence {
         reasons.push(Reason::share_below("valid", valid, VALID, text, &next));
         let text = format!("{} of the disparities lie at the end of the range", percent(at_end));
         reasons.push(Reason::share_above("end of range", at_end, AT_END, text, &advice));
+        if let Some(share) = self.beyond {
+            let text = format!(
+                "{} of the picture has no disparity and looks like places beyond the range that was searched",
+                percent(share)
+            );
+            reasons.push(Reason::share_above("beyond the range", share, BEYOND, text, &advice));
+        }
         Assessment::of(reasons)
     }
 }
@@ -348,6 +367,10 @@ mod tests {
         let evidence = StereoEvidence::of(found.view(), None, 0, 32);
         for (bare, expected) in [(0.2, Verdict::Good), (0.5, Verdict::Doubtful), (0.9, Verdict::Poor)] {
             assert_eq!(StereoEvidence { bare: Some(bare), ..evidence.clone() }.assess().verdict, expected);
+        }
+        for (beyond, expected) in [(0.003, Verdict::Good), (0.05, Verdict::Doubtful)] {
+            let told = StereoEvidence { beyond: Some(beyond), ..evidence.clone() }.assess();
+            assert_eq!(told.verdict, expected, "{told}");
         }
         let sides = [1, 1, 2].map(|v| Side { image: Image::filled(size, 1, v as u8).into(), mask: None });
         for (pair, expected) in [([0, 1], Verdict::Poor), ([0, 2], Verdict::Good)] {

@@ -118,6 +118,18 @@ fn median(values: &mut [f64]) -> f64 {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
+        for (mut values, expected) in [
+            (vec![3.0], 3.0),
+            (vec![3.0, 1.0], 2.0),
+            (vec![9.0, 1.0, 2.0], 2.0),
+            (vec![9.0, 1.0, 4.0, 2.0], 3.0),
+        ] {
+            assert_eq!(median(&mut values), expected);
+        }
+    }
+
     fn homography(rows: [[f64; 3]; 3]) -> Homography {
         Homography::new(rows).unwrap()
     }

@@ -1,8 +1,8 @@
 //! Two sets of features matched on a processor: on its GPU if that supports it, otherwise on its CPU.
 
 use super::{
-    GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_of_some, matches_on_cpu, nearest_of_some,
-    neighbours_on_cpu,
+    GpuMatcher, Match, MatchOptions, Nearest, check_floats, check_pair, matches_of_some, matches_on_cpu,
+    nearest_of_some, neighbours_on_cpu,
 };
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -29,6 +29,7 @@ impl<'a> Matcher<'a> {
     /// or missing.
     pub fn new(a: &'a Features, b: &'a Features, processor: &'a Processor) -> Result<Self> {
         check_pair(a, b)?;
+        [a, b].into_iter().try_for_each(check_floats)?;
         Ok(Self { features: [a, b], processor, uploaded: [None, None], matcher: None })
     }
 

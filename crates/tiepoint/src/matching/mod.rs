@@ -26,7 +26,7 @@ pub use gpu::{GpuMatcher, GpuMatches, GpuNearest, GpuNeighbours, GpuPacked};
 pub use matcher::Matcher;
 
 use crate::device::{Cpu, Processor};
-use crate::feature::{Features, Keypoint, by_value};
+use crate::feature::{Descriptors, Features, Keypoint, by_value};
 use crate::geometry::{Correspondence, Model};
 use crate::options::{AboveTo, options};
 use crate::{Error, Result};
@@ -326,6 +326,45 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
         return Err(dimensions_differ(a.dimension, b.dimension));
     }
     by_value!((&a.descriptors, &b.descriptors), (_a, _b) => Ok(()), else Err(kinds_differ()))
+}
+
+/// Of floats so many descriptors are looked at. Unless they are about unit vectors, what is common to them may be this many
+/// times as long as what differs, and their squared lengths lie between these.
+const LOOKED_AT: usize = 1024;
+const COMMON: f64 = 8.0;
+const LENGTHS: [f64; 2] = [1e-30, 1e30];
+
+/// Fails for floats whose distances |a|² + |b|² − 2ab cannot be told apart in 32 bits.
+fn check_floats(features: &Features) -> Result<()> {
+    let (Descriptors::F32(values), dimension) = (&features.descriptors, features.dimension) else {
+        return Ok(());
+    };
+    let every = features.len().div_ceil(LOOKED_AT).max(1);
+    let is_finite = |row: &&[f32]| row.iter().all(|v| v.is_finite());
+    let (mut sums, mut squares, mut count) = (vec![0.0; dimension], 0.0, 0.0);
+    for row in values.chunks_exact(dimension.max(1)).step_by(every).filter(is_finite) {
+        sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += f64::from(*v));
+        squares += row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
+        count += 1.0;
+    }
+    let length = squares / f64::max(count, 1.0);
+    if length > 0.0 && !(LENGTHS[0]..LENGTHS[1]).contains(&length) {
+        return Err(Error::Mismatch(format!(
+            "descriptors are {:.1e} long on average, and their distances are computed in 32 bits: scale them, best to unit vectors",
+            length.sqrt()
+        )));
+    }
+    let common = sums.iter().map(|sum| sum * sum).sum::<f64>() / (count * count);
+    let apart = length - common;
+    if length > 4.0 && apart > 1e-10 * common && common > COMMON * COMMON * apart {
+        return Err(Error::Mismatch(format!(
+            "descriptors have {:.1e} in common and differ by {:.1e}, which distances in 32 bits do not resolve: subtract their mean \
+             from both sides",
+            common.sqrt(),
+            apart.sqrt()
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

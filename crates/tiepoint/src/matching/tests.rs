@@ -284,6 +284,25 @@ fn what_does_not_fit_is_an_error() {
     }
     assert_eq!(match_features(&bytes, &none, &options, &cpu).unwrap(), [], "nothing to match is no error");
     assert_eq!(match_features(&none, &floats, &options, &cpu).unwrap(), [], "nothing to match is no error");
+    // Raw patches: distances in 32 bits do not resolve small differences of long descriptors.
+    let patches = |offset: f32, scale: f32| {
+        let values = (0..40 * 16).map(|i| scale * (offset + (i * 7919 % 101) as f32)).collect();
+        features(&[[0.0; 2]; 40], Descriptors::F32(values), 16)
+    };
+    for (offset, scale, expected) in [
+        (100.0, 1.0, None),
+        (30_000.0, 1.0, Some("subtract their mean")),
+        (0.0, 1e18, Some("scale them")),
+        (1.0, 1e-20, Some("scale them")),
+    ] {
+        let found = match_features(&patches(offset, scale), &patches(offset, scale), &options, &cpu);
+        let told = found.map_err(|error| error.to_string());
+        assert_eq!(told.as_ref().err().is_some(), expected.is_some(), "{offset} {scale}: {told:?}");
+        assert!(
+            expected.is_none_or(|words| told.is_err_and(|told| told.contains(words))),
+            "{offset} {scale}"
+        );
+    }
     for wrong in [
         MatchOptions { ratio: Some(0.0), ..options },
         MatchOptions { ratio: Some(f32::NAN), ..options },

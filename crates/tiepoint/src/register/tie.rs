@@ -5,7 +5,7 @@ use crate::error::counted;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
-use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
+use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, Similarity};
 use crate::image::{ImageView, Size};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::numeric::length;
@@ -73,7 +73,8 @@ pub struct TiePoints {
     pub first: Vec<Match>,
     /// What speaks for other maps; where pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
-    /// If features say that nothing moved but structure agrees only in part: the mean, over the cells, of the share of the
+    /// If features agree in a part of the pictures on a similarity, or say that nothing moved, but structure agrees only in part
+    /// as well: the mean, over the cells, of the share of the
     /// displacements at which structure agrees less than where it is; ½ by chance.
     pub unlike: Option<f64>,
     /// If structure says that nothing moved, and the modality is not `cross`: the mean correlation of the grey values in small
@@ -114,6 +115,9 @@ pub(crate) const LIKE: f64 = 0.8;
 /// this share of the inliers did not. What matches by chance beside a caption may have moved.
 const STILL: f64 = 4.0;
 const UNMOVING: f64 = 0.75;
+
+/// A map is nearly a similarity if no corner of A is farther from where that takes it than this share of the longer side.
+const SIMILAR: f64 = 0.003;
 
 /// The number of places along each axis of a picture, and how many features a place must have to count.
 const PLACES_ACROSS: usize = 16;
@@ -165,6 +169,30 @@ impl TiePoints {
         };
         let is_map = self.b_from_a.is_some_and(|model| model.homography().is_some());
         is_map && self.inliers.iter().filter(stays).count() as f64 >= UNMOVING * self.inliers.len() as f64
+    }
+
+    /// The map as a similarity, if it nearly is one and turns or scales the pictures, and agrees in a part of the places alone,
+    /// as on captions and frames that were scaled or turned with pictures of different things.
+    pub(crate) fn similarity_in_part(
+        &self,
+        keypoints: [&[Keypoint]; 2],
+        sizes: [Size; 2],
+    ) -> Option<Similarity> {
+        let [agree, all] = self.places_agreeing(keypoints, sizes)?;
+        let (map, Size { width, height }) = (self.b_from_a?.homography()?, sizes[0]);
+        let (middle, ends) = ([0.5 * width as f64, 0.5 * height as f64], [width as f64, height as f64]);
+        let [xx, xy, yx, yy] = map.derivative(middle);
+        let turn = [0.5 * (xx + yy), 0.5 * (yx - xy)];
+        let linear = Similarity::new(turn, [0.0; 2]).ok()?;
+        let (from, to) = (linear.apply(middle), map.apply(middle)?);
+        let found = Similarity::new(turn, [to[0] - from[0], to[1] - from[1]]).ok()?;
+        let is_near = |corner: [f64; 2]| {
+            let (near, [x, y]) = (found.apply(corner), map.apply(corner)?);
+            Some(length([near[0] - x, near[1] - y]) <= SIMILAR * length(turn) * ends[0].max(ends[1]))
+        };
+        let corners = [[0.0, 0.0], [ends[0], 0.0], ends, [0.0, ends[1]]];
+        let is_similar = corners.into_iter().all(|corner| is_near(corner) == Some(true));
+        (10 * agree < 7 * all && is_similar).then_some(found)
     }
 
     /// The same, with the parts of A and of B that these masks hide.

@@ -16,8 +16,8 @@ use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder, FoundFeatures};
-use crate::geometry::ModelKind;
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
+use crate::geometry::{ModelKind, Similarity};
 use crate::image::{AnyView, ImageView, PixelKind};
 use crate::matching::{Match, MatchOptions, match_features};
 use crate::options::named;
@@ -164,10 +164,12 @@ fn tied(
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
                     let keypoints = [one.keypoints.as_slice(), &other.keypoints];
                     let is_certain = tied.tie.is_certain(keypoints, sizes);
-                    return match tied.tie.moves_nothing(keypoints) {
-                        true => confirmed(tied, is_certain, with_masks, by_structure, processor),
-                        false => Ok(tied),
-                    };
+                    if tied.tie.moves_nothing(keypoints) {
+                        return confirmed(tied, is_certain, with_masks, by_structure, processor);
+                    }
+                    let Some(map) = tied.tie.similarity_in_part(keypoints, sizes) else { return Ok(tied) };
+                    let unlike = unlike(with_masks, &map, false, processor)?;
+                    return Ok(TiedPictures { tie: TiePoints { unlike, ..tied.tie }, ..tied });
                 }
                 tied => return tied,
             };
@@ -218,7 +220,8 @@ fn confirmed(
     by_structure: impl Fn() -> Result<Option<cross::StructureTie>>,
     processor: &Processor,
 ) -> Result<TiedPictures> {
-    let Some(mean) = unlike(pictures, is_certain, processor)? else { return Ok(tied) };
+    let unmoved = Similarity::new([1.0, 0.0], [0.0; 2])?;
+    let Some(mean) = unlike(pictures, &unmoved, is_certain, processor)? else { return Ok(tied) };
     // If inliers cover the whole picture, their map is kept and called doubtful; none by structure replaces it.
     match if is_certain { Ok(None) } else { by_structure() } {
         Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
@@ -227,12 +230,17 @@ fn confirmed(
     }
 }
 
-/// How well the structure of pictures agrees where nothing is moved, if it agrees only in part. `is_certain`: features show
-/// that it does at full size.
-fn unlike(pictures: [cross::Picture<'_>; 2], is_certain: bool, processor: &Processor) -> Result<Option<f64>> {
-    let mut mean = cross::agreement_unmoved(pictures, cross::SHRINK, processor)?;
+/// How well the structure of pictures agrees under a map, if it agrees only in part. `is_certain`: features show that it does
+/// at full size.
+fn unlike(
+    pictures: [cross::Picture<'_>; 2],
+    b_from_a: &Similarity,
+    is_certain: bool,
+    processor: &Processor,
+) -> Result<Option<f64>> {
+    let mut mean = cross::agreement(pictures, b_from_a, cross::SHRINK, processor)?;
     if !is_certain && mean.is_none_or(|mean| mean >= LIKE) {
-        mean = cross::agreement_unmoved(pictures, 1, processor)?;
+        mean = cross::agreement(pictures, b_from_a, 1, processor)?;
     }
     Ok(mean.filter(|mean| *mean < LIKE))
 }
@@ -309,7 +317,10 @@ pub fn tie_pictures_on_device(
         Err(error) if error.is_device_limit() => Ok(None),
         Err(error) if others && lacks_support(&error) => Ok(None),
         Ok((tie, keypoints)) if modality == Modality::Auto => {
-            Ok((!tie.moves_nothing(keypoints.each_ref().map(Vec::as_slice))).then_some(tie))
+            let of = keypoints.each_ref().map(Vec::as_slice);
+            let settled = !tie.moves_nothing(of)
+                && tie.similarity_in_part(of, [a.image_size(), b.image_size()]).is_none();
+            Ok(settled.then_some(tie))
         }
         tied => tied.map(|(tie, _)| Some(tie)),
     }

@@ -16,9 +16,13 @@
 //! is that of what lies around. A patch is bare if the standard deviation of its pixels is at most a hundredth of the
 //! value that a tenth of the patches exceed.
 
+//! **Beyond the range.** A thing that is nearer than the range has no disparity, or a wrong one. So the patches of pixels
+//! without a disparity are correlated with all places of the range and of one as long beyond it. A patch lies beyond if
+//! its best place does and is alike, and if a neighbour on the grid says about the same disparity.
+
 use super::halving::Side;
 use crate::device::Cpu;
-use crate::image::{AnyCow, AnyView, ImageView, Pixel, grey, mapped};
+use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel, Size, grey, mapped};
 use crate::{Error, Result, by_pixel};
 use std::array::from_fn;
 
@@ -46,6 +50,11 @@ const FEWEST_FITS: usize = 50;
 /// How far beside the place where a disparity leads patches are compared, in pixels.
 const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
 
+/// A patch without a disparity lies beyond the range if the square of its correlation there is above this, and a neighbour
+/// on the grid lies there to within so many pixels.
+const ALIKE: f32 = 0.7;
+const NEAR_PX: f32 = 2.0;
+
 /// A patch is bare if its variance is at most this share of the variance at the quantile [`STRONG`].
 const BARE: f32 = 1e-4;
 const STRONG: f64 = 0.9;
@@ -60,14 +69,21 @@ pub(crate) struct Patches {
     pub(crate) fit: Option<f64>,
     /// The share of the patches that are bare; none without a patch.
     pub(crate) bare: Option<f64>,
+    /// The share of the patches that lie beyond the range that was searched; none without a patch.
+    pub(crate) beyond: Option<f64>,
 }
 
 impl Patches {
-    /// Compares patches of a pair.
+    /// Compares patches of a pair for which disparities from the first of `range` to below the second were searched.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
-    pub(crate) fn compare(pair: &[Side; 2], disparity: ImageView<'_, f32>, cpu: &Cpu) -> Result<Self> {
+    pub(crate) fn compare(
+        pair: &[Side; 2],
+        disparity: ImageView<'_, f32>,
+        range: [f32; 2],
+        cpu: &Cpu,
+    ) -> Result<Self> {
         let size = disparity.size();
         if let Some(side) = pair.iter().find(|side| side.image.size() != size) {
             return Err(Error::Mismatch(format!(
@@ -77,7 +93,11 @@ impl Patches {
         }
         let [left, right] = pair.each_ref().map(|side| grey(side.image.view(), cpu));
         let [left, right] = of_usual_size([left?, right?], cpu);
-        let told = by_pixel!(left.view(), left => by_pixel!(right.view(), right => Greys { left, right }.on_grid(disparity, cpu)));
+        let mask = pair[0].mask.as_ref().map(Image::view);
+        let (told, beyond) = by_pixel!(left.view(), left => by_pixel!(right.view(), right => {
+            let greys = Greys { left, right };
+            (greys.on_grid(disparity, cpu), greys.beyond(disparity, mask, range, cpu))
+        }));
         let mut rows: Vec<f32> = told.iter().filter_map(|(rows, ..)| *rows).collect();
         let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit, _)| *fit).collect();
         let mut contrasts: Vec<f32> = told.iter().map(|(.., contrast)| *contrast).collect();
@@ -95,6 +115,7 @@ impl Patches {
             rows: median.filter(|median| *median <= MOST_PX).map(f64::from),
             fit: (fits.len() >= FEWEST_FITS).then_some(mean),
             bare,
+            beyond,
         })
     }
 }
@@ -124,6 +145,11 @@ fn of_usual_size<'a>(pair: [AnyCow<'a>; 2], cpu: &Cpu) -> [AnyCow<'a>; 2] {
 /// The contrast of the patch of a pixel, and the share of the places beside that are less like it.
 type Fit = [f32; 2];
 
+/// The distance of neighbours on the grid, along each axis.
+fn grid_step(size: Size) -> usize {
+    (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize
+}
+
 /// The grey pictures of a pair.
 #[derive(Clone, Copy)]
 struct Greys<'a, L, R> {
@@ -137,7 +163,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
     fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<f32>, Option<Fit>, f32)> {
         let size = disparity.size();
         let border = HALF[1] + REACH;
-        let step = (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize;
+        let step = grid_step(size);
         let rows: Vec<usize> = (border..size.height.saturating_sub(border)).step_by(step).collect();
         let of_row = |i: usize| {
             let y = rows[i];
@@ -150,6 +176,44 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
             told.collect::<Vec<_>>()
         };
         cpu.map(rows.len(), of_row).concat()
+    }
+
+    /// The share of the patches that lie beyond the range.
+    fn beyond(
+        self,
+        disparity: ImageView<'_, f32>,
+        mask: Option<ImageView<'_, u8>>,
+        [least, end]: [f32; 2],
+        cpu: &Cpu,
+    ) -> Option<f64> {
+        let Size { width, height } = disparity.size();
+        let step = 2 * grid_step(disparity.size());
+        let [columns, rows] = [(width, HALF[0]), (height, HALF[1])].map(|(length, border)| {
+            (border..length.saturating_sub(border)).step_by(step).collect::<Vec<usize>>()
+        });
+        let best = |x: usize, y: usize| {
+            let lacks = mask.is_none_or(|mask| mask.row(y)[x] != 0) && !disparity.row(y)[x].is_finite();
+            if !lacks || self.contrast([x, y]) <= 0.0 {
+                return None;
+            }
+            let most = (2.0 * end - least).min((x - HALF[0]) as f32 + 1.0);
+            let count = (most - least).max(0.0) as usize;
+            let places = (0..count).map(|i| least + i as f32);
+            let alike = places.filter_map(|d| Some((self.correlation([x, y], d)?[1], d)));
+            alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, d)| *alike > ALIKE && *d >= end)
+        };
+        let best = cpu.map(rows.len(), |j| columns.iter().map(|&x| best(x, rows[j])).collect::<Vec<_>>());
+        let is_beyond = |i: usize, j: usize| {
+            let around = [(i.wrapping_sub(1), j), (i + 1, j), (i, j.wrapping_sub(1)), (i, j + 1)];
+            let near = |(i, j): (usize, usize)| best.get(j).and_then(|row| *row.get(i)?);
+            near((i, j)).is_some_and(|(_, d)| {
+                around.into_iter().filter_map(near).any(|(_, other)| (other - d).abs() <= NEAR_PX)
+            })
+        };
+        let count =
+            (0..rows.len()).map(|j| (0..columns.len()).filter(|&i| is_beyond(i, j)).count()).sum::<usize>();
+        let all = rows.len() * columns.len();
+        (all > 0).then(|| count as f64 / all as f64)
     }
 
     /// How like a pixel its place in the right picture is, beside others.
@@ -242,6 +306,33 @@ mod tests {
     use crate::image::{AnyImage, Image, Size};
     use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
+    const RANGE: [f32; 2] = [0.0, 41.0];
+
+    #[test]
+    fn things_beyond_the_range_are_noticed() {
+        let options =
+            StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
+        for seed in 0..6 {
+            let pair: StereoPair<u8> = StereoScene::new(&options.with_surfaces(5).with_seed(seed))
+                .unwrap()
+                .render(&Cpu::sequential());
+            let sides =
+                [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
+            let (size, truth) = (pair.left.size(), &pair.truth_left);
+            let share = |most: f32, threads: usize| {
+                let known =
+                    |x: usize, y: usize| Some(truth.row(y)[x]).filter(|d| *d < most).unwrap_or(f32::INFINITY);
+                let (map, cpu) = (Image::from_fn(size, known), Cpu::with_threads(threads).unwrap());
+                Patches::compare(&sides, map.view(), [0.0, most], &cpu).unwrap().beyond.unwrap()
+            };
+            let values = || truth.data().iter().filter(|d| d.is_finite());
+            let near = values().filter(|d| **d >= 25.0).count() as f64 / values().count() as f64;
+            assert!(share(41.0, 1) < 0.01, "{seed}: {}", share(41.0, 1));
+            assert!(near < 0.1 || share(25.0, 1) > 0.3 * near, "{seed}: {} of {near}", share(25.0, 1));
+            assert_eq!(share(25.0, 1), share(25.0, 3), "for any number of threads");
+        }
+    }
+
     #[test]
     fn patches_tell_rows_and_fit() {
         let options =
@@ -251,7 +342,7 @@ mod tests {
         let (size, map) = (pair.left.size(), pair.truth_left.view());
         let found = |left: AnyImage, right: AnyImage, threads| {
             let sides = [left, right].map(|image| Side { image, mask: None });
-            Patches::compare(&sides, map, &Cpu::with_threads(threads).unwrap()).unwrap().rows
+            Patches::compare(&sides, map, RANGE, &Cpu::with_threads(threads).unwrap()).unwrap().rows
         };
         // The right picture, moved down by parts of a row.
         let moved = |down: f32| {
@@ -278,12 +369,14 @@ mod tests {
                 let scaled = Image::from_fn(size, |x, y| scale * image.row(y)[x]);
                 Side { image: scaled.into(), mask: None }
             });
-            let Patches { rows, fit, bare } = Patches::compare(&sides, map, &Cpu::sequential()).unwrap();
+            let Patches { rows, fit, bare, .. } =
+                Patches::compare(&sides, map, RANGE, &Cpu::sequential()).unwrap();
             assert!(rows.is_some() && fit.unwrap() > 0.9 && bare.unwrap() < 0.05, "floats times {scale}");
         }
         let sides = [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
-        let fit =
-            |map: &Image<f32>| Patches::compare(&sides, map.view(), &Cpu::sequential()).unwrap().fit.unwrap();
+        let fit = |map: &Image<f32>| {
+            Patches::compare(&sides, map.view(), RANGE, &Cpu::sequential()).unwrap().fit.unwrap()
+        };
         assert!(fit(&pair.truth_left) > 0.9, "{}", fit(&pair.truth_left));
         let wrong = Image::from_fn(size, |x, y| pair.truth_left.row(y)[x] + 45.0 - 3.0 * (x % 9) as f32);
         assert!(fit(&wrong) < 0.65, "{}", fit(&wrong));
@@ -294,17 +387,18 @@ mod tests {
         let white = Image::from_fn(size, |x, y| if y < size.height / 2 { 255 } else { pair.left.row(y)[x] });
         for (left, least, most) in [(&pair.left, 0.0, 0.05), (&white, 0.4, 0.55), (&flat, 1.0, 1.0)] {
             let sides = [left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
-            let bare = Patches::compare(&sides, pair.truth_left.view(), &Cpu::sequential()).unwrap().bare;
+            let bare =
+                Patches::compare(&sides, pair.truth_left.view(), RANGE, &Cpu::sequential()).unwrap().bare;
             assert!((least..=most).contains(&bare.unwrap()), "{bare:?}");
         }
         let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });
         let map = Image::filled(Size::new(16, 9), 1, 1.0);
-        assert!(Patches::compare(&small, map.view(), &Cpu::sequential()).is_err(), "two sizes");
+        assert!(Patches::compare(&small, map.view(), RANGE, &Cpu::sequential()).is_err(), "two sizes");
         let small = [&small[0], &small[0]].map(Side::clone);
         assert_eq!(
-            Patches::compare(&small, map.view(), &Cpu::sequential()).unwrap(),
-            Patches { rows: None, fit: None, bare: None },
-            "no room for a patch"
+            Patches::compare(&small, map.view(), RANGE, &Cpu::sequential()).unwrap(),
+            Patches { rows: None, fit: None, bare: None, beyond: Some(0.0) },
+            "no room for a patch that is compared with others"
         );
     }
 }

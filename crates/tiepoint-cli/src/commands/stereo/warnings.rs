@@ -22,6 +22,8 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);
     let mut warnings = Vec::from_iter(ready.doubt());
+    let given = ready.calibration.filter(|_| ready.rows_rectified_here().is_none());
+    warnings.extend(given.and_then(|calibration| calibration.doubt(found.disparity.size())));
     let mask = ready.sides[0].mask.as_ref();
     let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());

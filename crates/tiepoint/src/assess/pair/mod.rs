@@ -489,7 +489,7 @@ impl PairEvidence {
         }
         if let Some(share) = self.unlike {
             let text = format!(
-                "the map does not move the picture, but structure agrees there by only {} (50 % by chance)",
+                "features agree in a part of the picture, but structure agrees there by only {} (50 % by chance)",
                 percent(share)
             );
             reasons.push(Reason::share_below("unlike", share, UNLIKE, text, FIXED));

@@ -162,6 +162,16 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
     let unlike = assessed(&faint(5), &faint(6), ModelKind::Homography, &NOT_GOOD);
     assert!(unlike.reasons.iter().any(|r| r.measure == "unlike"), "{unlike}");
     assessed(&faint(5), &faint(5), ModelKind::Homography, &GOOD);
+    // The frame is turned around with its picture.
+    let turned = |by: f64| {
+        picture(|[x, y]| {
+            let p = [479.0 - x, 359.0 - y];
+            if frame(p) { p } else { [p[0] + by, p[1]] }
+        })
+    };
+    let unlike = assessed(&framed(0.0), &turned(3000.0), ModelKind::Homography, &NOT_GOOD);
+    assert!(unlike.reasons.iter().any(|r| r.measure == "unlike"), "{unlike}");
+    assessed(&framed(0.0), &turned(0.0), ModelKind::Homography, &GOOD);
     // A caption on pictures of which one lacks the last rows. The map may move what is far from it.
     let caption = |[_, y]: [f64; 2]| y < 40.0;
     let captioned = |by: f64| picture(|p| if caption(p) { p } else { [p[0] + by, p[1]] });

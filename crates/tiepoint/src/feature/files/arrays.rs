@@ -257,6 +257,15 @@ mod tests {
             let square = descriptors(&floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), 2, square).unwrap();
             assert_eq!(square, (Descriptors::F32(values.to_vec()), 2), "as many values as features");
         }
+        // Unit vectors as rows, and as columns.
+        for (values, expected) in
+            [([1.0, 0.0, 0.6, 0.8], [1.0, 0.0, 0.6, 0.8]), ([1.0, 0.6, 0.0, 0.8], [1.0, 0.0, 0.6, 0.8])]
+        {
+            for square in [Lie::Rows, Lie::Columns] {
+                let found = descriptors(&floats(&[2, 2], &values), 2, square).unwrap();
+                assert_eq!(found, (Descriptors::F32(expected.to_vec()), 2), "of one length");
+            }
+        }
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
         assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 0));

@@ -219,6 +219,19 @@ impl RectifiedCalibration {
         text
     }
 
+    /// Why the calibration, if it names no size, does not seem to be for rectified pictures of this one: a principal point lies
+    /// outside of them.
+    pub fn doubt(&self, of: Size) -> Option<String> {
+        let [x, y] = self.principal;
+        let is_inside = |x: f64| (0.0..of.width as f64).contains(&x) && (0.0..of.height as f64).contains(&y);
+        (self.size.is_none() && self.projection == Projection::Perspective && !(is_inside(x) && is_inside(x + self.doffs))).then(|| {
+            format!(
+                "the principal point ({x:.0}, {y:.0}) lies outside of the pictures of {of}: is the calibration for pictures of \
+                 another size?"
+            )
+        })
+    }
+
     /// Fails unless [`write`](Self::write) supports the name: Middlebury's `calib.txt`, OpenCV's YAML, XML or JSON, or
     /// ROS's YAML if the name contains `camera_info`, or the range alone for s2p if it contains `disp_min_max`. Only
     /// `.txt` holds an affine pair.

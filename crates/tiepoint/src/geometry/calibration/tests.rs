@@ -230,6 +230,11 @@ fn a_lens_under_any_name_is_found_or_missed() {
     assert!(found.cameras.iter().all(|camera| camera.distortion.is_none()), "no lens at all is none");
     let fisheye = XML.replace("<images>", "<distortion_model>equidistant</distortion_model><images>");
     assert!(refusal(&fisheye).contains("the lens is equidistant"));
+    // As OpenCV's calibration program writes it.
+    let of_sample =
+        |flag: u8| YAML.replace("image_width: 640\n", &format!("image_width: 640\nfisheye_model: {flag}\n"));
+    assert!(refusal(&of_sample(1)).contains("the lens is fisheye_model"), "{}", refusal(&of_sample(1)));
+    assert_eq!(StereoCalibration::parse(&of_sample(0), "c.yml").unwrap(), truth());
 }
 
 /// What OpenCV 5 and other programs write for the same numbers.
@@ -540,6 +545,10 @@ fn ros_files_of_two_cameras_make_a_pair() {
         let same = RectifiedCalibration::parse(&texts[1], "right.yaml").unwrap();
         assert_eq!(same, pair, "{}", texts[1]);
         read_cut_off(&texts[1]);
+        for other in ["fisheye: true", "camera_model: fisheye", "lens_model: KANNALA_BRANDT"] {
+            let named = texts[1].replace("distortion_model: plumb_bob", other);
+            assert!(named == texts[1] || rectified_refusal(&named).contains("the lens is "), "{named}");
+        }
         let fisheye = texts[1].replace("plumb_bob", "equidistant");
         assert!(rectified_refusal(&fisheye).contains("the lens is equidistant"), "{fisheye}");
     }
@@ -617,7 +626,9 @@ fn q_and_projections_agree() {
         assert!(rectified_refusal(&both.replace(from, to)).contains("Q contradicts P1 and P2"), "{to}");
     }
     let vertical = p.replace("344.5, -2140., 0., 535., 244.5, 0.,", "336.5, 0., 0., 535., 244.5, -2140.,");
-    assert!(rectified_refusal(&vertical).contains("side by side"), "one above the other");
+    assert!(rectified_refusal(&vertical).contains("one above the other"), "{}", rectified_refusal(&vertical));
+    assert_eq!(pair.doubt(Size::new(640, 480)), None);
+    assert!(pair.doubt(Size::new(320, 240)).is_some_and(|told| told.contains("another size")), "{pair:?}");
     assert!(rectified_refusal(&p.replace("-2140.", "2140.")).contains("baseline"), "cameras exchanged");
     assert!(rectified_refusal(YAML).contains("P1"), "not rectified");
     assert!(rectified_refusal(&q.replace("0.25, 2.", "0., 2.")).contains("baseline"), "no baseline");

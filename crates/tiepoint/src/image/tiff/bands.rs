@@ -62,6 +62,8 @@ mod tests {
         let item = |attributes: &str, value: &str| format!("<Item {attributes}>{value}</Item>");
         let scale = item("name=\"SCALE\" sample=\"0\" role=\"scale\"", "0.01");
         let name = item("name=\"DESCRIPTION\" sample=\"1\" role=\"description\"", "a &lt; b &amp; c");
+        let palette = item("name=\"COLORINTERP\" sample=\"0\" role=\"colorinterp\"", "Palette");
+        assert_eq!(kept(&format!("<GDALMetadata>{palette}</GDALMetadata>")), None, "there is no table");
         let colour = item("name=\"COLORINTERP\" sample=\"1\" role=\"colorinterp\"", "Blue");
         let other = item("name=\"STATISTICS_MEAN\" sample=\"0\"", "7") + &item("name=\"AUTHOR\"", "me");
         let of = |items: &str| format!("<GDALMetadata>{items}</GDALMetadata>");

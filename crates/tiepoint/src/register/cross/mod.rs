@@ -171,16 +171,17 @@ pub(super) fn tie(
     }))
 }
 
-/// How well the structure of two pictures agrees where one lies on the other unmoved: the mean of `judge`; `None` for
+/// How well the structure of two pictures agrees where one lies on the other as a map says: the mean of `judge`; `None` for
 /// pictures that are too small, or show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust,
 /// counts for little.
-pub(super) fn agreement_unmoved(
+pub(super) fn agreement(
     pictures: [Picture<'_>; 2],
+    b_from_a: &Similarity,
     shrink: usize,
     processor: &Processor,
 ) -> Result<Option<f64>> {
     let cpu = &processor.cpu;
-    let _stage = cpu.stage("unmoved");
+    let _stage = cpu.stage("agreement");
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
     let both = [a, b];
@@ -191,10 +192,12 @@ pub(super) fn agreement_unmoved(
     let shrunk = cpu.try_map(2, |i| both[i].intensity.shrunk(sizes[i], cpu))?;
     let (finder, intensity) = (StructureFinder::new(processor), [&shrunk[0], &shrunk[1]]);
     let levels = finder.levels(&intensity.map(|of| (of, 0..1)), 1.0)?;
-    let [[to_b, ..], ..] = onto(b.full, sizes[1])?.matrix();
-    let [[to_a, ..], ..] = onto(a.full, sizes[0])?.matrix();
-    let unmoved = Hypothesis { turn: [to_b / to_a, 0.0], shift: [0.0; 2], cells: 0 };
-    let frame = Frame::of([0, 1].map(|i| (intensity[i], &levels[i][0].own)), &unmoved, &finder)?;
+    let [to_a, to_b] =
+        [(a.full, sizes[0]), (b.full, sizes[1])].map(|(full, small)| small.width as f64 / full.width as f64);
+    let at = |p: [f64; 2]| b_from_a.apply(p.map(|v| (v + 0.5) / to_a - 0.5)).map(|v| (v + 0.5) * to_b - 0.5);
+    let (shift, beside) = (at([0.0; 2]), at([1.0, 0.0]));
+    let map = Hypothesis { turn: [0, 1].map(|i| beside[i] - shift[i]), shift, cells: 0 };
+    let frame = Frame::of([0, 1].map(|i| (intensity[i], &levels[i][0].own)), &map, &finder)?;
     let lanes = cpu.try_map(2, |i| frame.whole.lanes[i].on_host(cpu))?;
     let agreement = judge::agreement(|n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
     // Of too few cells the score is 0.
