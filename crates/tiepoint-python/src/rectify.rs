@@ -182,7 +182,7 @@ impl Rectified {
             "exchanged": exchanged,
             "rms_vertical": agreement.map(|a| a.rms_vertical_px),
             "points": agreement.map_or(0, |a| a.points),
-            "doubts": agreement.map_or_else(Vec::new, |a| a.doubts(pair.doffs)),
+            "doubts": agreement.map_or_else(Vec::new, |a| [a.doubts(pair.doffs), a.depth_doubt().into_iter().collect()].concat()),
         }))
     }
 }

@@ -169,7 +169,8 @@ impl RectifiedPair {
                 view.size
             )
         });
-        agreement.chain(outside).collect()
+        let depth = self.agreement.and_then(|agreement| agreement.depth_doubt());
+        agreement.chain(outside).chain(depth).collect()
     }
 
     /// The verdict on the tie points, with what their rows say.

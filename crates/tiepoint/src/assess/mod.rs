@@ -22,7 +22,7 @@ pub use pair::{Cell, PairEvidence};
 pub use stereo::{AT_END, StereoEvidence, VALID};
 
 use crate::error::counted;
-use crate::geometry::rectify::Agreement;
+use crate::geometry::rectify::{Agreement, SAME_DEPTH};
 use serde::Serialize;
 
 /// How far a result can be believed, from best to worst.
@@ -139,7 +139,21 @@ impl Assessment {
             },
             next: None,
         };
-        Self::of(of_model.map_or_else(Vec::new, |found| found.reasons).into_iter().chain([rows]).collect())
+        let reasons = of_model.map_or_else(Vec::new, |found| found.reasons);
+        Self::of(reasons.into_iter().chain([rows]).collect()).with(Self::of_depth(agreement).as_ref())
+    }
+
+    /// The assessment of the depths of a pair that was rectified by tie points, if other lenses change them.
+    pub fn of_depth(agreement: &Agreement) -> Option<Self> {
+        let reason = |text| Reason {
+            measure: "depth",
+            value: agreement.uncertainty_of_depth(),
+            expected: format!("below {SAME_DEPTH}"),
+            verdict: Verdict::Doubtful,
+            text,
+            next: None,
+        };
+        Some(Self::of(vec![reason(agreement.depth_doubt()?)]))
     }
 
     /// With the reasons of another assessment after its own.

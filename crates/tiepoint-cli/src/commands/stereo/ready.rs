@@ -13,7 +13,7 @@ use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::by_pixel;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::geometry::rectify::{OutputFrame, Rectification};
+use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image::{AnyImage, Image, Mask};
@@ -36,8 +36,7 @@ struct Rectified {
     source: FocalSource,
     /// Whether the second photograph is the left one.
     exchanged: bool,
-    /// The mean difference of the rows of tie points.
-    rows_px: f64,
+    agreement: Agreement,
     /// The verdict on the tie points and their epipolar geometry.
     assessment: Option<Assessment>,
 }
@@ -170,8 +169,8 @@ impl Ready {
                 rectification,
                 source,
                 exchanged: pair.exchanged,
-                rows_px: pair.agreement.mean_vertical_px,
-                assessment,
+                agreement: pair.agreement,
+                assessment: assessment.map(|of| of.with(Assessment::of_depth(&pair.agreement).as_ref())),
             }),
             halvings,
             follows_size: work.measured,
@@ -229,7 +228,7 @@ impl Ready {
 
     /// The row error of a pair that was rectified here, as a multiple of the one pixel that a rectified pair may have.
     pub(super) fn rows_rectified_here(&self) -> Option<f64> {
-        self.rectified.as_ref().map(|rectified| rectified.rows_px)
+        self.rectified.as_ref().map(|rectified| rectified.agreement.mean_vertical_px)
     }
 
     /// The verdict on the tie points by which the pair was rectified here.
@@ -239,7 +238,10 @@ impl Ready {
 
     /// Why its geometry may be wrong, if the pair was rectified here.
     pub(super) fn doubt(&self) -> Option<String> {
-        self.rectified.as_ref().and_then(|of| focal_lines(&of.rectification, of.source)[1].take())
+        let doubt = |of: &Rectified| {
+            focal_lines(&of.rectification, of.source)[1].take().or(of.agreement.depth_doubt())
+        };
+        self.rectified.as_ref().and_then(doubt)
     }
 
     /// Lines about how the pair was rectified.

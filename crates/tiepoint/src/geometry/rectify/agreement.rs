@@ -22,12 +22,33 @@ pub struct Agreement {
     /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
     /// without one in 500 on either side, widened by a tenth of their range and by 2 pixels at least; whole pixels.
     pub disparities: [f64; 2],
+    /// [`SelfCalibration::depths`](super::SelfCalibration::depths); 1 for cameras that are known.
+    pub depths: [f64; 2],
 }
+
+/// Depth counts as known if other lenses that fit as well change it by less than this factor.
+pub const SAME_DEPTH: f64 = 1.15;
 
 /// Rows of a pair that is rectified by the right calibration differ by less, in pixels.
 const RECTIFIED_PX: f64 = 2.0;
 
 impl Agreement {
+    /// By which factor depth is uncertain, because the lens is not known.
+    pub fn uncertainty_of_depth(&self) -> f64 {
+        self.depths[1] / self.depths[0]
+    }
+
+    /// Why depth is uncertain, in words.
+    pub fn depth_doubt(&self) -> Option<String> {
+        (self.uncertainty_of_depth() >= SAME_DEPTH).then(|| {
+            format!(
+                "depth is uncertain: with other lenses that fit the tie points as well it is {:.2} to {:.2} times as great, because the \
+                 cameras are close to each other; undistort the pictures first, or give the calibration of the cameras",
+                self.depths[0], self.depths[1]
+            )
+        })
+    }
+
     /// Why the rectification is probably wrong, in words. `doffs` is added to disparities for depth
     /// ([`RectifiedCalibration`](crate::geometry::calibration::RectifiedCalibration)).
     pub fn doubts(&self, doffs: f64) -> Vec<String> {
@@ -72,6 +93,7 @@ impl Rectification {
             rms_vertical_px: (vertical().map(|d| d * d).sum::<f64>() / n as f64).sqrt(),
             mean_vertical_px: vertical().map(f64::abs).sum::<f64>() / n as f64,
             disparities: widened(range(&places)),
+            depths: [1.0; 2],
         })
     }
 

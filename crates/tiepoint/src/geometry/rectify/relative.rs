@@ -12,7 +12,7 @@ use crate::geometry::linear::{eigen, solve};
 use crate::geometry::matrix::{
     Mat3, adjugate, cayley, cross, dot, is_finite, product, skew, times, transpose,
 };
-use crate::numeric::exp_f64;
+use crate::numeric::{exp_f64, length, median};
 
 /// Tie points, relative and in units of s, as (a, b).
 pub(super) type Ties = [([f64; 3], [f64; 3])];
@@ -52,6 +52,17 @@ impl Relative {
         let e = product(&skew(self.direction), &self.rotation);
         let (left, right) = ([1.0 / g, 1.0 / g, 1.0], [1.0 / f, 1.0 / f, 1.0]);
         std::array::from_fn(|i| std::array::from_fn(|j| left[i] * e[i][j] * right[j]))
+    }
+
+    /// The median distance, in focal lengths, between a place in B and where it would be if the camera had only turned. Depth is
+    /// the baseline divided by it, if cameras are side by side.
+    pub(super) fn parallax(&self, ties: &Ties) -> f64 {
+        let [f, g] = self.focals();
+        let distance = |(a, b): &([f64; 3], [f64; 3])| {
+            let [x, y, z] = times(&self.rotation, [a[0] / f, a[1] / f, 1.0]);
+            length([x / z - b[0] / g, y / z - b[1] / g])
+        };
+        median(ties.iter().map(distance).filter(|distance| distance.is_finite())).unwrap_or(0.0)
     }
 
     /// The state after a step: the rotation by Cayley's map, the direction along its tangents.

@@ -7,7 +7,8 @@
 //!
 //! Lens distortion is estimated only if a focal length is known, because a wrong focal length hides much of it. It is
 //! the κ of r' = r (1 + κ r²) that fits the tie points best, where r is the distance of a place from the middle in
-//! units of the larger side.
+//! units of the larger side. Where cameras are close to each other, lenses that fit the tie points nearly as well can
+//! lead to other rotations, and so to other depths: how much other is told.
 //!
 //! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays. Tie points then
 //! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length. It is taken if no
@@ -53,6 +54,9 @@ pub struct SelfCalibration {
     pub calibration: StereoCalibration,
     /// Root mean square Sampson distance of the tie points, pixels.
     pub rms_px: f64,
+    /// The least and the greatest depth, as multiples of that of these cameras, with other lenses that fit nearly as well;
+    /// 1 where no focal length is known, without which depth is uncertain anyway.
+    pub depths: [f64; 2],
 }
 
 /// A rectified pair from tie points.
@@ -137,11 +141,11 @@ pub fn self_calibrate(
             best = Some((cost, state));
         }
     }
-    let lens = match &best {
+    let (lens, depths) = match &best {
         Some((_, state)) if options.known().is_some() => {
             lens(state, &judged, scale, &prior(1.0 / step as f64))
         }
-        _ => 0.0,
+        _ => (0.0, [1.0; 2]),
     };
     let ties = straightened(&ties, lens);
     let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
@@ -161,7 +165,7 @@ pub fn self_calibrate(
         stored: None,
     };
     calibration.check()?;
-    Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
+    Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale), depths })
 }
 
 /// Lenses are tried with κ from minus this to this, which moves a corner by about a tenth of its radius.
@@ -172,16 +176,18 @@ const LENS_GAIN: f64 = 0.05;
 
 /// The κ that fits all tie points together best; 0 if a lens without distortion fits nearly as well. The cost is not
 /// used here: it gives little weight to points that are far off, and would choose a κ that suits only a part of the
-/// scene.
-fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
+/// scene. Also the least and the greatest depth with those that fit nearly as well.
+fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> (f64, [f64; 2]) {
     const STEPS: i32 = 6;
-    let rms = |kappa: f64| {
+    let with = |kappa: f64| {
         let ties = straightened(ties, kappa);
-        state.refined(&ties, scale, prior).rms(&ties, scale)
+        let state = state.refined(&ties, scale, prior);
+        (state.rms(&ties, scale), state.parallax(&ties))
     };
+    let rms = |kappa: f64| with(kappa).0;
     let step = MOST_BENT / f64::from(STEPS);
-    let at = |i: i32| (rms(f64::from(i) * step), i);
-    let best = (-STEPS..=STEPS).map(at).reduce(|best, next| if next.0 < best.0 { next } else { best });
+    let tried: Vec<_> = (-STEPS..=STEPS).map(|i| (with(f64::from(i) * step), i)).collect();
+    let best = tried.iter().copied().reduce(|best, next| if next.0.0 < best.0.0 { next } else { best });
     let middle = f64::from(best.map_or(0, |(_, i)| i)) * step;
     // By the golden section.
     let share = 0.5 * (5_f64.sqrt() - 1.0);
@@ -200,7 +206,11 @@ fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> f64 {
         }
     }
     let kappa = 0.5 * (low + high);
-    if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 }
+    let kappa = if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 };
+    let (least, own) = (best.map_or(0.0, |((rms, _), _)| rms), with(kappa).1);
+    let as_good = tried.iter().filter(|((rms, parallax), _)| *rms <= least + LENS_GAIN && *parallax > 0.0);
+    let depths = as_good.map(|((_, parallax), _)| own / parallax);
+    (kappa, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
 }
 
 /// Tie points as lenses without distortion would have shown them.
@@ -246,13 +256,14 @@ pub fn from_tie_points(
     if let Some(affine) = affine_instead(&perspective, pairs, options) {
         return from_affine(&affine, pairs, sizes, frame, cpu);
     }
-    let rig = perspective?.calibration;
+    let SelfCalibration { calibration: rig, depths, .. } = perspective?;
     let exchanged = !Rectification::in_order(&rig);
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
     let rectification = Rectification::new(&rig, sizes, &framing(frame))?;
-    shifted(rectification, &pairs, frame, exchanged, cpu)
+    let found = shifted(rectification, &pairs, frame, exchanged, cpu)?;
+    Ok(FromTiePoints { agreement: Agreement { depths, ..found.agreement }, ..found })
 }
 
 /// The frame of the views before they are shifted; cropping to valid pixels comes last.
