@@ -206,6 +206,7 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         ({"baseline": np.float64(-0.12)}, r"option baseline is -0.12: .* above 0; OpenCV's T\[0\] is negative, and its absolute value"),
         ({"baseline": float("inf")}, "option baseline is inf: expected a finite number above 0$"),
         ({"doffs": float("nan")}, "option doffs is nan: expected a finite number"),
+        ({"size": "640x480"}, "option size is '640x480': expected the width and the height, two whole numbers above 0"),
         ({"principal": 5}, "option principal is 5: expected two numbers, cx and cy"),
         ({"principal": (0, float("inf"))}, r"option principal is \(0, inf\): expected a finite number"),
     ],
