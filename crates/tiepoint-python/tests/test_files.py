@@ -164,6 +164,9 @@ def test_points_and_calibrations_come_back(tmp_path, pair):
     n = tp.io.write_points(tmp_path / "points.ply", found)
     xyz, rgb = tp.io.read_points(tmp_path / "points.ply")
     wanted = found.points()
+    for wrong in (xyz, found.disparity):
+        with pytest.raises(TypeError, match="found is of the type ndarray: expected a Disparities, the result of Stereo.compute"):
+            tp.io.write_points(tmp_path / "other.ply", wrong, rgb)
     assert n == len(xyz) and np.array_equal(xyz, wanted[0]) and np.array_equal(rgb, wanted[1])
 
 
