@@ -532,6 +532,24 @@ def test_a_range_wider_than_the_images_is_told(opencv):
                 opencv.StereoSGBM_create(least, count, 3).compute(image, image)
 
 
+def test_disparities_that_16_bits_do_not_hold_are_told():
+    left = tp.synth.texture((2200, 40), seed=1)
+    right = np.roll(left, -2100, axis=1)
+    for least, count, wraps in [(2090, 20, True), (2028, 20, False), (-2047, 20, False), (-2048, 20, True)]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = compat.StereoSGBM_create(least, count, 3).compute(left, right)
+        assert len(told) == wraps and all("others wrap, as OpenCV's do" in str(one.message) for one in told), (least, count)
+        assert not told or told[0].filename == __file__
+        if least == 2090:
+            assert abs(np.median(found[:, 2120:-10]) - (2100 * 16 - 65536)) <= 1
+
+
+def test_objects_are_empty_where_opencv_s_are(opencv):
+    for name in ("StereoSGBM_create", "SIFT_create", "BFMatcher", "FlannBasedMatcher"):
+        assert getattr(compat, name)().empty() == getattr(opencv, name)().empty(), name
+
+
 def test_keypoints_that_are_left_out_are_told(scene):
     sift = compat.SIFT_create()
     given = [compat.KeyPoint(x, 20.0, size) for x, size in [(30.0, 5.0), (-30.0, 5.0), (40.0, 0.0), (50.0, 5.0)]]

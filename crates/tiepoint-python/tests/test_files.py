@@ -153,11 +153,20 @@ def test_points_and_calibrations_come_back(tmp_path, pair):
     known = tp.Calibration(focal=310.5, principal=(119.25, 80.0), baseline=0.3, doffs=1.5, size=(240, 160), disparities=(0, 40))
     known.write(tmp_path / "calib.txt")
     assert tp.Calibration.read(tmp_path / "calib.txt") == known
+    ros = dataclasses.replace(known, doffs=0)
+    ros.write(tmp_path / "camera_info.yaml")
+    assert tp.Calibration.read(tmp_path / "camera_info.yaml") == dataclasses.replace(ros, disparities=None)
+    with pytest.raises(tp.OptionError, match="a camera_info of ROS holds the size of the images: give the calibration its size"):
+        dataclasses.replace(ros, size=None).write(tmp_path / "other_camera_info.yml")
+    assert not (tmp_path / "other_camera_info.yml").exists()
     found = tp.Stereo(disparities=40).compute(pair.left, pair.right, tmp_path / "calib.txt")
     assert found.calibration == known
     n = tp.io.write_points(tmp_path / "points.ply", found)
     xyz, rgb = tp.io.read_points(tmp_path / "points.ply")
     wanted = found.points()
+    for wrong in (xyz, found.disparity):
+        with pytest.raises(TypeError, match="found is of the type ndarray: expected a Disparities, the result of Stereo.compute"):
+            tp.io.write_points(tmp_path / "other.ply", wrong, rgb)
     assert n == len(xyz) and np.array_equal(xyz, wanted[0]) and np.array_equal(rgb, wanted[1])
 
 

@@ -364,6 +364,43 @@ def test_rectification_from_tie_points_gives_rows(pair):
     assert again == found
 
 
+RIG = {"K1": np.diag([300, 300, 1]), "K2": np.diag([300, 300, 1]), "R": np.eye(3), "T": [-0.5, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"D1": [0.1, 0, 0, 0]}, "one of D1 and D2 is missing: expected both or neither; give zeros"),
+        ({"D1": [0.1, 0, 0, 0], "D2": ()}, "one of D1 and D2 is missing"),
+        ({"D1": np.full(8, 0.1), "D2": np.zeros(8)}, "option D1 has 8 values, of which the sixth and later are not all 0: expected k1"),
+        ({"D1": "k1", "D2": np.zeros(5)}, "option D1 is 'k1': expected numbers, k1, k2, p1, p2, k3"),
+        ({"R": np.zeros((3, 1))}, r"option R has the shape \(3, 1\): expected \(3, 3\)"),
+        ({"R": np.eye(3).ravel()}, r"option R has the shape \(9,\): expected \(3, 3\)"),
+        ({"K1": None}, r"option K1 is None: expected \(3, 3\)"),
+        ({"T": "abc"}, r"option T is 'abc': expected numbers, \(3,\)"),
+        ({"T": [-0.5, 0]}, r"option T has the shape \(2,\): expected \(3,\)"),
+        ({name: np.eye(3) for name in ("R1", "R2", "P1", "P2")}, r"option P1 has the shape \(3, 3\): expected \(3, 4\)"),
+        ({"size": "640x480"}, "option size is '640x480': expected the width and the height, two whole numbers above 0"),
+        ({"size": (640.0, 480.0)}, r"option size is \(640.0, 480.0\): expected the width"),
+        ({"size2": (640, 0)}, r"option size2 is \(640, 0\): expected the width"),
+    ],
+)
+def test_impossible_cameras_are_errors(given, message):
+    with pytest.raises(tp.OptionError, match=message):
+        tp.StereoCalibration(**{**RIG, **given})
+
+
+@pytest.mark.parametrize("n", [2, 4, 5, 8, 12, 14])
+def test_lenses_of_opencv_s_lengths_are_taken(n):
+    lens = np.zeros((1, n))
+    lens[0, :2] = 0.1, 0.02
+    rig = tp.StereoCalibration(**RIG, D1=lens, D2=lens.T, size=np.array([240, 160]))
+    assert rig.D1.shape == rig.D2.shape == (min(n, 5),) and rig.D2[1] == 0.02 and rig.size == (240, 160)
+    assert tp.StereoCalibration(**{**RIG, "T": [[-0.5], [0], [0]]}).T.shape == (3,)
+    image = tp.synth.texture((240, 160), seed=1)
+    assert tp.rectify(image, image, rig, device="cpu").left.shape == image.shape
+
+
 def test_rectification_of_known_cameras(pair):
     k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]])
     rig = tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], size=(240, 160))

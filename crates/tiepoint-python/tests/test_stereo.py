@@ -119,8 +119,8 @@ def test_masked_arrays_in_a_sequence(pair):
     wanted = stereo.compute(pair.left, pair.right).disparity
     assert np.array_equal(next(stereo.compute_many([(none, pair.right)])).disparity, wanted, equal_nan=True)
     some = np.ma.masked_array(pair.left, np.eye(*pair.left.shape, dtype=bool))
-    with pytest.raises(tp.ImageError, match=r"the left image is a masked array, .* compute takes it, or give \.filled\(value\) and no_data=value"):
-        list(stereo.compute_many([(some, pair.right)]))
+    pairs = [(pair.left, pair.right), (some, pair.right), (pair.left, pair.right)]
+    assert list(stereo.compute_many(pairs)) == [stereo.compute(*both) for both in pairs]
     filled = some.filled(255)
     wanted = stereo.compute(filled, pair.right, no_data=255).disparity
     assert np.array_equal(next(stereo.compute_many([(filled, pair.right)], no_data=255)).disparity, wanted, equal_nan=True)
@@ -206,6 +206,7 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         ({"baseline": np.float64(-0.12)}, r"option baseline is -0.12: .* above 0; OpenCV's T\[0\] is negative, and its absolute value"),
         ({"baseline": float("inf")}, "option baseline is inf: expected a finite number above 0$"),
         ({"doffs": float("nan")}, "option doffs is nan: expected a finite number"),
+        ({"size": "640x480"}, "option size is '640x480': expected the width and the height, two whole numbers above 0"),
         ({"principal": 5}, "option principal is 5: expected two numbers, cx and cy"),
         ({"principal": (0, float("inf"))}, r"option principal is \(0, inf\): expected a finite number"),
     ],
@@ -299,5 +300,13 @@ def test_where_rectified_images_show_nothing_nothing_is_searched(pair):
     assert np.isnan(found.disparity[:, 200:]).all() and np.isfinite(found.disparity[:, :200]).mean() > 0.8
     both = stereo.compute(pair.left, pair.right, rectified, mask_left=np.arange(160)[:, None] + np.zeros(240) > 80)
     assert np.isnan(both.disparity[:80]).all() and np.isnan(both.disparity[:, 200:]).all()
-    others = stereo.compute(pair.left.copy(), pair.right, rectified)
-    assert np.isfinite(others.disparity[:, 200:]).any(), "other images than its own"
+    other = stereo.compute(pair.left[:100], pair.right[:100], rectified)
+    assert np.isfinite(other.disparity[:, 200:]).any(), "images of another size"
+    # Copies, and images in a sequence, too.
+    copies = [(pair.left.copy(), pair.right.tolist()), (pair.left, pair.right), (pair.left[:100], pair.right[:100])]
+    for many in (stereo.compute_many(copies, rectified), stereo.replace(device="auto").compute_many(copies, rectified, batch=2)):
+        for f, w in zip(many, (found, found, other), strict=True):
+            assert np.array_equal(f.disparity, w.disparity, equal_nan=True)
+    assert np.array_equal(stereo.compute(*copies[0], rectified).disparity, found.disparity, equal_nan=True)
+    with pytest.raises(tp.MismatchError, match="mask"):
+        stereo.compute(pair.left, pair.right, rectified, mask_left=np.ones((3, 3)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import os
+import pathlib
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from . import _core
@@ -68,6 +70,7 @@ class Calibration(Result):
         for name in ("focal", "baseline", "doffs"):
             if not hasattr(value := getattr(self, name), "__float__"):
                 raise OptionError(f"option {name} is {value!r}: expected a number")
+        object.__setattr__(self, "size", _size("size", self.size))
         if self.affine:
             return
         for name in ("focal", "baseline"):
@@ -102,7 +105,10 @@ class Calibration(Result):
     def write(self, path: _Path) -> None:
         """Write a file that `read` and the command read. The name decides the format: ``.txt`` (Middlebury, the only one
         for affine cameras, and the only one that stores `disparities`), ``.yml``, ``.xml`` or ``.json`` (OpenCV: P1, P2 and
-        Q), or a name such as ``camera_info.yaml`` (ROS, the right camera)."""
+        Q), or a name such as ``camera_info.yaml`` (ROS, the right camera; needs `size`)."""
+        name = pathlib.Path(path)
+        if self.size is None and "camera_info" in name.name and name.suffix.lower() in (".yml", ".yaml"):
+            raise OptionError("a camera_info of ROS holds the size of the images: give the calibration its size, (width, height)")
         _core.write_rectified(path, self._fields())
 
 
@@ -119,13 +125,18 @@ class StereoCalibration(Result):
     T : array_like, (3,)
         Translation; its unit is that of the depth.
     D1, D2 : array_like, (up to 5,)
-        Lenses: k1, k2, p1, p2, k3; none if not given.
+        Lenses: k1, k2, p1, p2, k3; none if neither is given. Of OpenCV's longer vectors the others must be 0.
     size : tuple of int, optional
         Width and height of the images.
     size2 : tuple of int, optional
         Those of the right images, where they differ.
     R1, R2, P1, P2 : array_like, optional
-        The rectification that the calibration stores.
+        The rectification that the calibration stores: (3, 3), (3, 3), (3, 4) and (3, 4).
+
+    Raises
+    ------
+    OptionError
+        When an array has another shape or is none, or a lens is given for one camera alone.
     """
 
     K1: _Floats
@@ -142,14 +153,17 @@ class StereoCalibration(Result):
     P2: _Floats | None = None
 
     def __post_init__(self) -> None:
-        import numpy as np
-
-        for name in ("K1", "K2", "R", "T", "D1", "D2", "R1", "R2", "P1", "P2"):
-            value = getattr(self, name)
-            if value is None and name in ("D1", "D2"):
-                value = ()
-            if value is not None:
-                object.__setattr__(self, name, np.array(value, dtype=np.float64))
+        for name in ("K1", "K2", "R", "T"):
+            object.__setattr__(self, name, _floats(name, getattr(self, name)))
+        for name in ("R1", "R2", "P1", "P2"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _floats(name, value))
+        d1, d2 = _lens("D1", self.D1), _lens("D2", self.D2)
+        if (len(d1) == 0) != (len(d2) == 0):
+            raise OptionError("one of D1 and D2 is missing: expected both or neither; give zeros where there is no distortion")
+        sizes = {name: _size(name, getattr(self, name)) for name in ("size", "size2")}
+        for name, value in {"D1": d1, "D2": d2, **sizes}.items():
+            object.__setattr__(self, name, value)
         stored = [getattr(self, name) is not None for name in ("R1", "R2", "P1", "P2")]
         if any(stored) and not all(stored):
             raise OptionError("a stored rectification has all of R1, R2, P1 and P2")
@@ -159,6 +173,52 @@ class StereoCalibration(Result):
         """Read one file, or several that complete each other: OpenCV's YAML, XML or JSON, ROS's ``camera_info`` (the
         left camera's file first), Kalibr's ``camchain.yaml`` of two cameras, or Middlebury's ``calib.txt``."""
         return cls(**_core.read_calibration(list(paths)))
+
+
+def _floats(name: str, given: Any) -> _Floats:
+    """An array of a `StereoCalibration`: a matrix, or the translation, of which a row or a column is taken, too."""
+    shape = {"T": (3,), "P1": (3, 4), "P2": (3, 4)}.get(name, (3, 3))
+    found = _numbers(name, given, shape)
+    if name == "T" and found.size == 3:
+        found = found.reshape(3)
+    if found.shape != shape:
+        told = f"has the shape {found.shape}" if found.shape else f"is {given!r}"
+        raise OptionError(f"option {name} {told}: expected {shape}")
+    return found
+
+
+def _lens(name: str, given: Any) -> _Floats:
+    """The coefficients of a lens, at most five; of None, none."""
+    found = _numbers(name, () if given is None else given, "k1, k2, p1, p2, k3").ravel()
+    if found[5:].any():
+        raise OptionError(
+            f"option {name} has {len(found)} values, of which the sixth and later are not all 0: expected k1, k2, p1, p2, k3; the "
+            "rational, thin prism and tilted models are not supported"
+        )
+    return found[:5]
+
+
+def _numbers(name: str, given: Any, expected: Any) -> _Floats:
+    """A copy of an argument as floats."""
+    import numpy as np
+
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"option {name} is {given!r}: expected numbers, {expected}") from None
+
+
+def _size(name: str, given: Any) -> tuple[int, int] | None:
+    """The width and height of images."""
+    if given is None:
+        return None
+    try:
+        width, height = map(operator.index, given)
+    except (TypeError, ValueError):
+        width = height = 0
+    if min(width, height) < 1:
+        raise OptionError(f"option {name} is {given!r}: expected the width and the height, two whole numbers above 0")
+    return width, height
 
 
 def rectified(calibration: Any) -> Calibration:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
-from ._arrays import disparities, host, kept, unmasked, whole_costs
+from ._arrays import array, disparities, host, kept, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
 from ._options import StereoOptions
@@ -255,8 +255,8 @@ class Stereo(StereoOptions):
             The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. If one image is on
             a CUDA device, the pair is computed there, and the maps stay there.
         calibration : Calibration, Rectified or path, optional
-            The calibration of the pair, for `Disparities.depth` and `Disparities.points`. With a `Rectified` and its images,
-            nothing is searched where these show nothing (`Rectified.valid_left`).
+            The calibration of the pair, for `Disparities.depth` and `Disparities.points`. With a `Rectified` of the size of
+            the images, nothing is searched where it shows nothing (`Rectified.valid_left`).
         mask_left, mask_right : array_like, (H, W), optional
             Not 0 where the images hold data. A masked array also holds none where it is masked.
         no_data : float, optional
@@ -300,7 +300,7 @@ class Stereo(StereoOptions):
         left, right : array_like
             The pair: edges of the left image let P2 fall, and both say where they hold data.
         calibration : Calibration, Rectified or path, optional
-            The calibration of the pair, for `Disparities.depth` and `Disparities.points`.
+            The calibration of the pair; a `Rectified` also says where nothing is searched, as in `compute`.
         scale : float, optional
             The factor that makes costs whole numbers of at most 4000. A negative minimum is subtracted first, then costs
             are multiplied and rounded. If not given, integers of every type are not multiplied, and floats are scaled so
@@ -378,11 +378,11 @@ class Stereo(StereoOptions):
         Parameters
         ----------
         pairs : iterable of tuple of array_like
-            The left and the right image of each pair, as `compute` takes them, but without masks: a masked array may
-            have no masked pixel. Images on a card are first copied to the host. If the iterator fails, the disparities of
-            all pairs before come first.
+            The left and the right image of each pair, as `compute` takes them. Images on a card are first copied to the
+            host. Pairs with masked pixels are computed one at a time. If the iterator fails, the disparities of all pairs
+            before come first.
         calibration : Calibration, Rectified or path, optional
-            The calibration of the pairs.
+            The calibration of the pairs; what a `Rectified` does not show is masked, as in `compute`.
         no_data : float, optional
             Pixels of this value hold no data.
         in_flight : int, optional
@@ -413,8 +413,19 @@ class Stereo(StereoOptions):
                     images.clear()
 
             failed: list[Exception] = []
-            for left, right in _until_it_fails(pairs, failed):
-                full = stream.push(_of_sequence(left, "the left image"), _of_sequence(right, "the right image"), no_data)
+            for each in _until_it_fails(pairs, failed):
+                left, right = host(each[0], "the left image"), host(each[1], "the right image")
+                masks = _shown(calibration, (left, right), (None, None))
+                (a, mask_a), (b, mask_b) = unmasked(left, masks[0]), unmasked(right, masks[1])
+                if not all(mask is None or mask.all() for mask in (mask_a, mask_b)):
+                    # The stream takes no masks.
+                    while images:
+                        yield from oldest()
+                    found = self.compute(left, right, calibration, no_data=no_data)
+                    count(1)
+                    yield found
+                    continue
+                full = stream.push(a, b, no_data)
                 images.append(kept(left, right))
                 if full:
                     yield from oldest()
@@ -450,30 +461,17 @@ def _both(pair: Any, number: int) -> list[Any]:
 
 
 def _shown(calibration: Any, images: tuple[Any, Any], masks: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The masks of two images; those that `rectify` made hold no data where they show nothing."""
-    made = (getattr(calibration, "left", None), getattr(calibration, "right", None))
-    if calibration is None or not all(map(_is_same, made, images)):
+    """The masks of two images; where a `Rectified` of their size shows nothing, they hold no data."""
+    valid = (getattr(calibration, "valid_left", None), getattr(calibration, "valid_right", None))
+    if any(v is None or _size(v) != _size(image) for v, image in zip(valid, images, strict=True)):
         return masks
-    valid = (calibration.valid_left, calibration.valid_right)
-    both = [v if m is None else (host(v, "the mask") != 0) & (host(m, "the mask") != 0) for v, m in zip(valid, masks, strict=True)]
+    import numpy as np
+
+    shown = (np.ma.masked_equal(host(v, "the mask"), 0) for v in valid)
+    both = [unmasked(v, host(m, "the mask"))[1] for v, m in zip(shown, masks, strict=True)]
     return both[0], both[1]
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two images are one: the same object, or arrays of the same memory."""
-    if a is b or not (hasattr(a, "strides") and hasattr(b, "strides")):
-        return a is b
-    first, second = ((x.__array_interface__["data"][0], x.shape, x.strides) for x in (a, b))
-    return bool(first == second)
-
-
-def _of_sequence(image: Any, what: str) -> Any:
-    """An image of a sequence, in the host's memory; fails for a masked array with masked pixels."""
-    given, mask = unmasked(image, None)
-    if mask is None:
-        return host(given, what)
-    if not mask.all():
-        raise ImageError(
-            f"{what} is a masked array, and compute_many takes no mask: compute takes it, or give .filled(value) and no_data=value"
-        )
-    return given
+def _size(image: Any) -> tuple[int, ...]:
+    """Rows and columns."""
+    return tuple((image if hasattr(image, "shape") else array(image, "the image")).shape[:2])

@@ -13,6 +13,7 @@ from . import _arrays, _core
 from ._base import Result
 from ._calibration import rectified
 from ._matching import Matches, TiePoints
+from ._stereo import Disparities
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def read_points(path: _Path) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.ui
 
 def write_points(
     path: _Path,
-    found: Any,
+    found: Disparities,
     calibration: Any = None,
     *,
     colours: Any = None,
@@ -302,7 +303,14 @@ def write_points(
     -------
     int
         The number of points.
+
+    Raises
+    ------
+    TypeError
+        When `found` is an array: a map of disparities, or points of your own.
     """
+    if not isinstance(found, Disparities):
+        raise TypeError(f"found is of the type {type(found).__name__}: expected a Disparities, the result of Stereo.compute")
     fields = rectified(found._calibration(calibration))._fields()
     colours = _arrays.unmasked(found.images[0] if colours is None else colours, None)[0]
     return _core.write_points(path, found.disparity, colours, fields, max_depth, ascii)

@@ -127,6 +127,10 @@ class Feature2D(Algorithm):
         found = self._detector().detect(grey(image), masking(mask))
         return tuple(self._points(found)), like(image, self._descriptors(found)) if len(found) else None
 
+    def empty(self) -> bool:
+        """True, as OpenCV's own."""
+        return True
+
     def descriptorSize(self) -> int:  # noqa: N802
         """Values of a descriptor."""
         raise NotImplementedError

@@ -234,8 +234,8 @@ class Algorithm(metaclass=_Kind):
         """Does nothing: there is no state to clear."""
 
     def empty(self) -> bool:
-        """True, as OpenCV's own."""
-        return True
+        """False, as OpenCV's own."""
+        return False
 
 
 def checked(name: str, theirs: Any) -> Any:

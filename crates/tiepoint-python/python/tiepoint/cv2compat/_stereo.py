@@ -104,7 +104,7 @@ class StereoSGBM(StereoMatcher):
             )
 
     def compute(self, left: Any, right: Any, disparity: Any = None) -> npt.NDArray[np.int16]:
-        """16 times the disparities, (H, W) int16; (minDisparity − 1) · 16 where there is none."""
+        """16 times the disparities, (H, W) int16; (minDisparity − 1) · 16 where there is none. Beyond ±2047 they wrap."""
         import numpy as np
 
         # Three channels have equal weights except in the grey of edges, so blue, green, red becomes red, green, blue.
@@ -114,6 +114,12 @@ class StereoSGBM(StereoMatcher):
             warnings.warn(
                 f"disparities from {least} to {most - 1} are searched in images {width} pixels wide, which hardly have pairs so far "
                 "apart (OpenCV refuses this): expected smaller numDisparities or wider images",
+                stacklevel=3,
+            )
+        if least < -2047 or most > 2048:
+            warnings.warn(
+                f"disparities from {least} to {most - 1} are searched, of which 16 bits hold 16 times -2047 to 2047; others wrap, as "
+                "OpenCV's do: tiepoint.Stereo gives them as floats",
                 stacklevel=3,
             )
         found = np.asarray(self._stereo.compute(left, right).disparity)
