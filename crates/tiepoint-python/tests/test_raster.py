@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -786,3 +787,21 @@ def test_points_of_a_georeferenced_picture_are_on_its_own_map(scene, command, tm
         )
         off = np.linalg.norm(scene.moving_from_reference.apply(reference) - moving, axis=1)
         assert len(off) > 50 and np.median(off) < 0.3, of
+
+
+def test_indices_of_a_palette_are_not_mixed_without_a_word(tmp_path, scene):
+    rasterio = pytest.importorskip("rasterio")
+    classes = [(image // 32).astype(np.uint8) for image in (scene.reference, scene.moving)]
+    profile = {"driver": "GTiff", "height": 240, "width": 320, "count": 1, "dtype": "uint8", "crs": CRS}
+    for name, values in zip("ab", classes, strict=True):
+        with rasterio.open(tmp_path / f"{name}.tif", "w", transform=rasterio.Affine(*PLACE), **profile) as file:
+            file.write_colormap(1, {i: (i, 0, 0, 255) for i in range(8)})
+            file.write(values, 1)
+    files, given = [tmp_path / "a.tif", tmp_path / "b.tif"], {"detector": tp.Sift(contrast=1e-3), "device": "cpu"}
+    with pytest.warns(UserWarning, match="indices of a palette, which bicubic interpolation mixes"):
+        raster.register(*files, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        found = raster.register(*files, interpolation="nearest", **given)
+    inside = found.warped.mask != 0
+    assert set(np.unique(found.warped.values[inside])) <= set(np.unique(classes[1]))

@@ -16,6 +16,7 @@ import functools
 import json
 import math
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _georeference, _register
@@ -507,7 +508,8 @@ def register(
         Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
         `Raster.searched`.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
-        How values between pixels are interpolated.
+        How values between pixels are interpolated; nearest for classes. A warning says so if `moving` holds indices of a
+        palette and others would mix them.
     nodata : float, optional
         The value of `warped` where it holds no data. If not given, that of `moving`; if that has none, NaN for floats
         and none for integers, which are 0 there.
@@ -539,6 +541,12 @@ def register(
     if "fill" in options:
         raise OptionError(f"option fill is {options['fill']}: expected none; nodata is the value of pixels without input")
     fixed, laid = read(reference), read(moving)
+    if interpolation != "nearest" and _has_palette(moving):
+        warnings.warn(
+            f"the moving raster holds indices of a palette, which {interpolation} interpolation mixes: expected "
+            'interpolation="nearest" for classes',
+            stacklevel=2,
+        )
     filled = _filled(laid, nodata)
     found = _register.register(
         _searched(fixed, bands),
@@ -549,6 +557,16 @@ def register(
     )
     warped = _warped(laid, fixed, found, interpolation, filled, options.get("device"))
     return RasterRegistration(fixed, laid, warped, found)
+
+
+def _has_palette(raster: Any) -> bool:
+    """Whether a file or dataset of rasterio holds indices of a palette."""
+    if isinstance(raster, (str, os.PathLike)):
+        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        with rasterio.open(raster) as dataset:
+            return _has_palette(dataset)
+    return any(getattr(colour, "name", "") == "palette" for colour in getattr(raster, "colorinterp", ()))
 
 
 def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
@@ -678,7 +696,6 @@ def _of_dataset(dataset: Any) -> Raster:
 def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
     """Number of each band of a file but alpha, and what the file says of it as elements of a virtual raster: nothing if
     rasterio cannot open it."""
-    import warnings
     from xml.sax.saxutils import escape
 
     plain = [(str(n), "") for n in range(1, count + 1)]
