@@ -28,6 +28,22 @@ def test_channels_that_come_first_are_an_error(scene, features):
         tp.draw(features[0], np.stack([scene.reference] * 3))
 
 
+def test_what_cannot_be_drawn_is_refused(scene, features, tie):
+    for limit in (-1, -2000):
+        with pytest.raises(tp.OptionError, match=f"option limit is {limit}: expected 0 or more"):
+            tp.draw(features[0], scene.reference, limit=limit)
+    half = scene.reference[::2, ::2]
+    for refused in (
+        lambda: tp.draw(features[0], half),
+        lambda: tp.draw(tie, scene.reference, half),
+        lambda: tp.draw(tie, half, scene.moving),
+    ):
+        with pytest.raises(tp.MismatchError, match="the image is 160x120 and the features are of one of 320x240"):
+            refused()
+    unknown = tp.Features.from_arrays(xy=[[5, 6]])
+    assert tp.draw(unknown, half).shape == (120, 160, 3), "of an unknown size"
+
+
 def test_matches_are_lines_from_image_to_image(scene, features, tie):
     shown = tp.draw(tie, scene.reference, scene.moving)
     assert shown.shape == (240, 640, 3)
@@ -40,7 +56,7 @@ def test_matches_are_lines_from_image_to_image(scene, features, tie):
     assert tp.draw(matches, scene.reference, scene.moving, features=features).shape == (240, 640, 3)
     with pytest.raises(tp.OptionError, match="features="):
         tp.draw(matches)
-    with pytest.raises(tp.OptionError, match="1 images: expected 2"):
+    with pytest.raises(tp.OptionError, match="there is 1 image: expected 2"):
         tp.draw(tie, scene.reference)
     with pytest.raises(tp.OptionError, match="no picture of int"):
         tp.draw(3)

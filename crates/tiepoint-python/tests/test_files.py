@@ -172,7 +172,49 @@ def test_points_and_calibrations_come_back(tmp_path, pair):
 
 def test_homographies_are_read(tmp_path):
     (tmp_path / "H.txt").write_text("1 0 3\n0 1 4\n0 0 1\n")
-    assert tp.io.read_homography(tmp_path / "H.txt").tolist() == [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
+    wanted = [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
+    assert tp.io.read_homography(tmp_path / "H.txt").tolist() == wanted
+    np.save(tmp_path / "H.npy", wanted)
+    assert tp.io.read_homography(tmp_path / "H.npy").tolist() == wanted
+    with pytest.raises(FileNotFoundError):
+        tp.io.read_homography(tmp_path / "none.npy")
+    for wrong in (np.zeros((3, 3)), np.eye(3) * np.nan, np.eye(2), np.eye(3)[:2], np.array([{}])):
+        np.save(tmp_path / "H.npy", wrong)
+        with pytest.raises(tp.FormatError, match=r"H\.npy: .*expected the \(3, 3\) of a homography"):
+            tp.io.read_homography(tmp_path / "H.npy")
+    for text in ("", "1 0 3\n0 1 4\n0 0 1\n"):
+        (tmp_path / "H.npy").write_text(text)
+        with pytest.raises(tp.FormatError, match=r"H\.npy: .*expected the \(3, 3\)"):
+            tp.io.read_homography(tmp_path / "H.npy")
+
+
+def test_bytes_are_taken_from_any_buffer(tmp_path):
+    image = tp.synth.texture((21, 13))
+    tp.write(tmp_path / "image.png", image)
+    held = (tmp_path / "image.png").read_bytes()
+    apart = np.repeat(np.frombuffer(held, np.uint8), 2)[::2]
+    for data in (held, bytearray(held), memoryview(held), np.frombuffer(held, np.uint8), apart, apart[:, None]):
+        assert np.array_equal(tp.io.decode(data), image)
+    with pytest.raises(TypeError, match="bytes-like"):
+        tp.io.decode("image.png")  # type: ignore[arg-type]
+
+
+def test_scenes_refuse_what_is_out_of_range():
+    for made in (tp.synth.texture, tp.synth.scene, tp.synth.stereo):
+        for size, told in [((0, 0), "0x0"), ((0, 5), "0x5"), ((-1, 64), "-1x64")]:
+            with pytest.raises(tp.OptionError, match=f"option size is {told}: expected 1 to 2.32 pixels"):
+                made(size)
+        for seed in (-1, 2**64):
+            with pytest.raises(tp.OptionError, match=f"option seed is {seed}: expected a whole number: 0 to"):
+                made((64, 48), seed=seed)
+        with pytest.raises(tp.OptionError, match="option dtype is int8"):
+            made((64, 48), dtype=np.int8)
+        with pytest.raises(tp.OptionError, match="option dtype is grey"):
+            made((64, 48), dtype="grey")
+    for dtype in (np.uint16, np.dtype(np.uint16), "u2", "uint16"):
+        assert tp.synth.texture((64, 48), dtype=dtype).dtype == np.uint16
+        assert tp.synth.scene((64, 48), dtype=dtype).moving.dtype == np.uint16
+        assert tp.synth.stereo((64, 48), dtype=dtype).right.dtype == np.uint16
 
 
 def test_filters_are_what_they_say():

@@ -229,6 +229,12 @@ def test_points_and_models_in_the_forms_of_other_libraries():
         assert tp.estimate(form(a), form(b)) == wanted and tp.fit(form(a), form(b)).inliers.all()
         assert np.array_equal(wanted.apply(form(a)), wanted.apply(a))
         assert np.array_equal(wanted.model.residuals(form(a), form(b)), wanted.model.residuals(a, b))
+        for score in (tp.evaluate.matching_accuracy, tp.evaluate.position_error):
+            assert score(form(a), form(b), wanted) == score(a, b, wanted)
+        turns = np.zeros(60)
+        assert tp.evaluate.angle_error(form(a), turns, turns, wanted) == tp.evaluate.angle_error(a, turns, turns, wanted)
+    assert tp.evaluate.matching_accuracy([], [], wanted) == tp.evaluate.matching_accuracy(a[:0], b[:0], wanted)
+    assert tp.evaluate.position_error([], [], wanted).pairs == tp.evaluate.angle_error([], [], [], wanted).pairs == 0
     found, inliers = wanted
     assert found is wanted.matrix and inliers is wanted.inliers and np.allclose(np.linalg.inv(wanted) @ found, np.eye(3))
     affine = tp.Model("affine", matrix[:2])
@@ -256,6 +262,22 @@ def test_a_fit_to_all_is_least_squares():
     assert found.inliers.all() and np.allclose(found.matrix[:2, 2], (b - a).mean(0), atol=1e-6)
     with pytest.raises(tp.ModelError):
         tp.fit(a[:3], b[:3], "homography")
+    # An affine map is the best fit in B.
+    b = a @ np.array([[1.2, -0.3], [0.4, 0.7]]) + [5, 6] + rng.normal(0, 2, (80, 2))
+    least = np.linalg.lstsq(np.c_[a, np.ones(80)], b, rcond=None)[0].T
+    assert np.allclose(tp.fit(a, b, "affine").matrix[:2], least, atol=1e-6)
+
+
+def test_a_homography_is_fitted_in_both_images(opencv):
+    rng = np.random.default_rng(4)
+    truth = tp.Model("homography", [[0.9, 0.1, 20], [-0.08, 1.1, 5], [2e-3, -5e-4, 1]])
+    a = rng.uniform(0, 640, (40, 2))
+    b = truth.apply(a) + rng.normal(0, 2, a.shape)
+    ours, theirs = tp.fit(a, b).model, tp.Model("homography", opencv.findHomography(a, b, 0)[0])
+    (in_b, in_a), (their_b, their_a) = (
+        (((m.apply(a) - b) ** 2).sum(), ((m.inverse().apply(b) - a) ** 2).sum()) for m in (ours, theirs)
+    )
+    assert their_b < in_b < 1.03 * their_b and in_a < their_a and in_a + in_b < their_a + their_b
 
 
 def test_models_are_joined():

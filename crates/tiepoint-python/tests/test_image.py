@@ -3,6 +3,7 @@
 import copy
 import pathlib
 import pickle
+import re
 import types
 
 import numpy as np
@@ -453,3 +454,46 @@ def test_a_closed_file_of_pillow_says_so(tmp_path, scene):
         closed.close()
         with pytest.raises(tp.ImageError, match="closed"):
             SIFT.detect(closed)
+
+
+@pytest.mark.parametrize("scale", [1e38, 1e40, 1e300, 1e-44, 1e-46])
+def test_floats_that_32_bits_cannot_hold_are_refused_with_their_magnitude(scene, tmp_path, scale):
+    wide = scene.reference * scale
+    greatest = re.escape(f"{wide.max():.3g}")
+    for refused in (
+        lambda: SIFT.detect(wide),
+        lambda: list(SIFT.detect_many([wide, -wide])),
+        lambda: tp.register(wide, wide, device="cpu"),
+        lambda: tp.warp(wide, np.eye(3)),
+        lambda: tp.write(tmp_path / "wide.npy", wide),
+        lambda: tp.raster.register(tp.raster.Raster(wide), tp.raster.Raster(wide), device="cpu"),
+    ):
+        with pytest.raises(tp.ImageError, match=f"up to a magnitude of {greatest}, and .*dividing it by 1e"):
+            refused()
+    assert not list(tmp_path.iterdir())
+    # One value marks pixels without data, and so does a mask.
+    marked = scene.reference.astype(np.float64)
+    marked[:40] = -1.7e308
+    holed = np.ma.masked_array(marked.copy(), marked < 0)
+    holed.data[:20] = 1e300
+    assert SIFT.detect(marked) == SIFT.detect(holed) and len(SIFT.detect(marked)) > 100
+    tp.write(tmp_path / "range.npy", wide, range=(0, 255 * scale))
+    assert np.abs(tp.read(tmp_path / "range.npy") - scene.reference / np.float32(255)).max() < 1e-6
+
+
+def test_whole_numbers_that_are_rounded_are_warned_of(tmp_path):
+    labels = np.array([[2**24 + 1, 0], [1, 2]])
+    for warned in (
+        lambda given: tp.write(tmp_path / "labels.npy", given),
+        lambda given: tp.warp(given, np.eye(3)),
+        lambda given: tp.warp(given.tolist(), np.eye(3)),
+    ):
+        with pytest.warns(UserWarning, match="float32, which rounds .* go to 16777217") as told:
+            warned(labels)
+        assert [each.filename for each in told] == [__file__], "it names the caller's line"
+        # Warnings are errors in these tests.
+        warned(labels - 1)
+        warned(2 * labels - 2)
+    with pytest.warns(UserWarning, match="go to 16777219"):
+        tp.warp(-labels - 2, np.eye(3))
+    tp.write(tmp_path / "labels.npy", labels, range=(0, 2**24 + 1))

@@ -186,3 +186,30 @@ def test_places_outside_of_the_image_are_refused(features):
             refused()
     assert len(tp.nearest(found[:2], found[:2])[0]) == 2, "a pixel outside is none too many"
     assert len(interop.from_hloc({"keypoints": xy})) == 3, "of an unknown size"
+
+
+def test_what_does_not_fit_is_an_error_of_this_package():
+    point = types.SimpleNamespace(pt=(300.0, 200.0), size=3.0, angle=0.0, response=1.0, octave=0, class_id=-1)
+    shape = (240, 320, 3)
+    frames = np.array([[[1, 0, 300], [0, 1, 200]]])
+    for refused in (
+        lambda: interop.from_opencv([point], None, shape),
+        lambda: interop.from_lafs(frames, image_size=shape),
+        lambda: interop.from_hloc({"keypoints": [[300, 200]], "image_size": np.array(shape)}),
+    ):
+        with pytest.raises(tp.OptionError, match=r"image_size is \(240, 320, 3\): expected \(width, height\), .*1::-1"):
+            refused()
+    assert interop.from_opencv([point], None, shape[1::-1]).image_size == (320, 240)
+    with pytest.raises(tp.ImageError, match="keypoints: 'tuple' .*pt'.*expected objects of cv2.KeyPoint"):
+        interop.from_opencv([(1, 2)], None)
+    matches = tp.Matches(np.array([[5, 0]]), np.array([0.1], np.float32), np.array([1.0], np.float32))
+    with pytest.raises(tp.MismatchError, match="of feature 5 .* features is 3: expected 6 or more"):
+        interop.matches_to_hloc(matches, 3)
+    assert interop.matches_to_hloc(matches, 6)["matches0"].tolist() == [-1] * 5 + [0]
+    assert len(interop.matches_to_hloc(matches[:0], 0)["matches0"]) == 0
+    with pytest.raises(tp.ImageError, match="there are no arrays: expected matches0"):
+        interop.matches_from_hloc({})
+    with pytest.raises(tp.MismatchError, match="2 of matching_scores0 and 3 of matches0"):
+        interop.matches_from_hloc({"matches0": np.array([0, -1, 1]), "matching_scores0": np.ones(2)})
+    batch = {"matches0": np.array([[-1, 3]]), "matching_scores0": np.array([[0.0, 0.75]], np.float32)}
+    assert interop.matches_from_hloc(batch).distance.tolist() == [0.5]

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
         | Sequence[Sequence[Sequence[float]]]
     )
 
+#: All whole numbers up to this one are numbers of `float32`.
+_WHOLE = 1 << 24
+
 #: Modes of Pillow that are converted to others before they become arrays: indices, inks, and premultiplied colours.
 _MODES = {
     "1": "L",
@@ -131,9 +134,43 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
         return found.astype(native, copy=False)
     if native == np.bool_:
         return np.where(found, np.uint8(255), np.uint8(0))
-    # Values that 32 bits cannot hold become infinite, which means no data.
-    with np.errstate(over="ignore"):
-        return found.astype(np.float32)
+    made = floats(found, what)
+    if found.dtype.kind in "iu" and found.dtype.itemsize >= 4 and found.size:
+        greatest = max(int(found.max()), -int(found.min()))
+        if greatest > _WHOLE and (made != found).any():
+            import warnings
+
+            warnings.warn(
+                f"{what} of {found.dtype} is taken as float32, which rounds some of its numbers: they go to {greatest}, and all "
+                'up to 16777216 (2²⁴) are kept; .astype("float32") rounds them without this warning',
+                stacklevel=3,
+            )
+    return made
+
+
+def floats(found: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
+    """Numbers as `float32`. One value that 32 bits cannot hold becomes infinite, which means no data: it marks pixels.
+    Fails if several become infinite, or if all are so small that they vanish or lose digits."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise", under="raise"):
+            return found.astype(np.float32, copy=False)
+    except FloatingPointError:
+        with np.errstate(over="ignore", under="ignore"):
+            made = found.astype(np.float32)
+    limits, held = np.finfo(np.float32), np.isfinite(made)
+    lost, rest = found[~held & np.isfinite(found)], np.abs(found[held])
+    if lost.size and lost.min() != lost.max():
+        greatest, told = np.abs(lost).max(), f"the greatest magnitude of float32, as which it is taken, is {limits.max:.2g}"
+    elif 0 < (greatest := rest.max(initial=0)) < limits.tiny:
+        told = f"float32, as which it is taken, keeps the digits of magnitudes from {limits.tiny:.2g} on"
+    else:
+        return made
+    raise ImageError(
+        f"{what} holds values up to a magnitude of {greatest:.3g}, and {told}: scale it, such as by dividing it by "
+        f"1e{int(np.floor(np.log10(greatest)))}"
+    )
 
 
 def like(found: Any, given: Any) -> Any:
@@ -196,13 +233,18 @@ def without_data(given: Any, what: str) -> tuple[Any, Any]:
     import numpy
 
     holes: Any = numpy.ma.getmaskarray(holed)
-    found = image(holed.data, what)
     if holes.ndim == 3:
         holes = holes.any(axis=-1)
     if not holes.any():
-        return found, None
+        return image(holed.data, what), None
+    given = holed.data
+    if given.dtype.kind == "f":
+        # Before the conversion, which may refuse what is masked.
+        given = given.copy()
+        given[holes] = numpy.nan
+        return image(given, what), holes
+    found = image(given, what)
     if found.dtype.kind == "f":
-        found = found.copy()
         found[holes] = numpy.nan
         return found, holes
     pixels = found if found.ndim == 3 else found[..., None]

@@ -9,7 +9,7 @@ from ._core import DeviceArray, Features
 from ._matching import Matches, TiePoints
 from ._register import Registration
 from ._stereo import Disparities
-from .errors import ImageError, OptionError
+from .errors import ImageError, MismatchError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +114,8 @@ def _parts(
     """The picture, and the lines to draw on it."""
     import numpy as np
 
+    if limit is not None and limit < 0:
+        raise OptionError(f"option limit is {limit}: expected 0 or more")
     if isinstance(result, Features):
         found = result.to("cpu")[:limit]
         return _ground(_one(images, 1), found), _circles(found)
@@ -137,7 +139,8 @@ def _parts(
 
 def _one(images: tuple[Any, ...], wanted: int) -> list[Any]:
     if len(images) not in (0, wanted):
-        raise OptionError(f"there are {len(images)} images: expected {wanted}, or none")
+        told = "is 1 image" if len(images) == 1 else f"are {len(images)} images"
+        raise OptionError(f"there {told}: expected {wanted}, or none")
     return list(images) or [None] * wanted
 
 
@@ -168,9 +171,15 @@ def _ground(images: list[Any], features: Features) -> _Bytes:
     """The image, or black of its size."""
     import numpy as np
 
-    if images[0] is not None:
-        return rgb(images[0])
     width, height = features.image_size
+    if images[0] is not None:
+        ground = rgb(images[0])
+        if width and height and ground.shape[:2] != (height, width):
+            raise MismatchError(
+                f"the image is {ground.shape[1]}x{ground.shape[0]} and the features are of one of {width}x{height}: expected "
+                "the image in which they were found"
+            )
+        return ground
     if not width or not height:
         width, height = (int(v) + 1 for v in features.xy.max(0, initial=0))
     return np.zeros((height, width, 3), np.uint8)

@@ -66,7 +66,8 @@ class _Detector(Options):
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)
             ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Booleans become 0
-            and 255, and numbers of other types ``float32``, whose `range` is automatic. Colours become grey (Rec. 709). Of
+            and 255, and numbers of other types ``float32``, whose `range` is automatic: a value beyond those of
+            ``float32`` means no data, and several are an `ImageError`. Colours become grey (Rec. 709). Of
             two channels and of four the last is **alpha**: where it is 0, the image holds no data. Of other bands choose
             one or three, ``image[..., 0]`` or ``image[..., :3]``. An array on the CUDA device that computes is not copied;
             the pixels of its rows must be contiguous.

@@ -296,8 +296,9 @@ def estimate(
     """Estimate the model that most pairs of points agree on (LO-RANSAC).
 
     It is the least-squares fit to its inliers or, where most of these lie much nearer than the threshold, a fit with
-    weights that fall with the residual. An essential matrix of points on one plane has two solutions, of which one is
-    given.
+    weights that fall with the residual. The error of a homography counts in both images, as in `Model.residuals`; affine
+    maps, similarities and simpler ones are the best fit in B, too. An essential matrix of points on one plane has two
+    solutions, of which one is given.
 
     Parameters
     ----------
@@ -355,6 +356,9 @@ def fit(
     device: Device | str | None = None,
 ) -> Estimate:
     """Fit a model to all pairs of points by least squares; outliers count like other pairs.
+
+    The error of a homography counts in both images, so the fit differs a little from that of ``cv2.findHomography``, which
+    is the best in B alone. Affine maps, similarities and simpler ones are the best fit in B, too.
 
     Parameters
     ----------
@@ -426,9 +430,8 @@ def warp(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``, which rounds whole
-        numbers beyond 2²⁴. One on a CUDA device is warped there, and
-        the result stays there.
+        ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``: a warning tells if
+        that rounds whole numbers beyond 2²⁴. One on a CUDA device is warped there, and the result stays there.
     model : Model, Estimate or array_like
         From `image` to the output: a homography, affine map or similarity, or the (3, 3) or (2, 3) matrix of one.
     shape : tuple of int, optional

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _core
 from ._base import Result
-from ._geometry import named
+from ._geometry import _places, named
 from .errors import MismatchError
 
 if TYPE_CHECKING:
@@ -153,19 +153,21 @@ def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:
 
 
 def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:
-    """Shares of matches within 1, 2, … 10 pixels of the true homography from A to B."""
-    return _core.matching_accuracy(xy_a, xy_b, named(truth)[1], 3.0)[0]
+    """Shares of matches within 1, 2, … 10 pixels of the true homography from A to B; points as `tiepoint.estimate` takes
+    them."""
+    return _core.matching_accuracy(_places(xy_a, "xy_a"), _places(xy_b, "xy_b"), named(truth)[1], 3.0)[0]
 
 
 def position_error(xy_a: Any, xy_b: Any, truth: Any, *, within: float = 3.0) -> PositionError:
     """The error of places of the matches `within` pixels of the true homography from A to B; others count as wrong."""
-    return PositionError(*_core.matching_accuracy(xy_a, xy_b, named(truth)[1], within)[1])
+    found = _core.matching_accuracy(_places(xy_a, "xy_a"), _places(xy_b, "xy_b"), named(truth)[1], within)
+    return PositionError(*found[1])
 
 
 def angle_error(xy_a: Any, angle_a: Any, angle_b: Any, truth: Any) -> AngleError:
     """The error of the directions of matched features, (N,) in radians, by the true homography from A to B; those of A lie
     at `xy_a`."""
-    return AngleError(*_core.angle_error(xy_a, angle_a, angle_b, named(truth)[1]))
+    return AngleError(*_core.angle_error(_places(xy_a, "xy_a"), angle_a, angle_b, named(truth)[1]))
 
 
 def repeatability(

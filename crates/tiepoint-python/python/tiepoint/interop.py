@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays
 from ._core import Features
 from ._features import check_places, check_unit
-from .errors import ImageError
+from .errors import ImageError, MismatchError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ def from_opencv(
         squared distance then is the Hamming distance, divided by 512², and nearest neighbours are OpenCV's.
         `Features.from_arrays` takes bits unpacked: ``np.unpackbits(descriptors, axis=1)``.
     image_size : tuple of int
-        Width and height of the image.
+        Width and height of the image: ``image.shape[1::-1]``.
     no_angle : float
         What an angle of −1 becomes, in degrees.
 
@@ -139,8 +139,19 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=tuple(image_size),
+        image_size=_size(image_size),
     )
+
+
+def _size(given: Sequence[int]) -> tuple[int, int]:
+    """Width and height; fails for the shape of an array, whose first value is the height."""
+    told = [int(value) for value in given]
+    if len(told) != 2 or min(told) < 0:
+        raise OptionError(
+            f"option image_size is {tuple(told)}: expected (width, height), which are image.shape[1::-1] of an array"
+        )
+    width, height = told
+    return width, height
 
 
 def _within(**columns: Any) -> Features:
@@ -322,7 +333,7 @@ def from_lafs(
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=tuple(image_size),
+        image_size=_size(image_size),
     )
 
 
@@ -346,7 +357,6 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     there = {name: _arrays.array(stored[name], name) for name in names if name in stored}
     if "keypoints" not in there:
         raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
-    width, height = (int(v) for v in there.get("image_size", (0, 0)))
     descriptors = there.get("descriptors")
     if descriptors is not None:
         descriptors = np.ascontiguousarray(descriptors.T, np.uint8 if descriptors.dtype == np.uint8 else np.float32)
@@ -356,7 +366,7 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
         angle=there.get("oris"),
         response=there.get("scores"),
         descriptors=descriptors,
-        image_size=(width, height),
+        image_size=_size(there.get("image_size", (0, 0))),
     )
 
 
@@ -379,6 +389,8 @@ def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, np
     ------
     ImageError
         When distances are greater than 2: then they are not those of unit vectors.
+    MismatchError
+        When matches are of more than that many features.
     """
     import numpy as np
 
@@ -388,6 +400,10 @@ def matches_to_hloc(matches: Matches | TiePoints, features: int) -> dict[str, np
         raise ImageError(
             f"descriptors are up to {distance.max():.3g} apart: expected unit vectors, at most 2 apart, for hloc's "
             "scores; divide each by its length before the matching"
+        )
+    if (least := int(pairs[:, 0].max(initial=-1)) + 1) > features:
+        raise MismatchError(
+            f"there are matches of feature {least - 1} of the first image, and features is {features}: expected {least} or more"
         )
     found = np.full(features, -1, np.int64)
     scores = np.zeros(features, np.float32)
@@ -407,11 +423,15 @@ def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
     ------
     ImageError
         When ``matches0`` does not hold one whole number for each feature of the first image.
+    MismatchError
+        When there are more or fewer scores.
     """
     import numpy as np
 
     from ._matching import Matches
 
+    if "matches0" not in stored:
+        raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected matches0 at least")
     to = _arrays.array(stored["matches0"], "matches0")
     to = to[0] if to.ndim == 2 and len(to) == 1 else to
     if to.ndim != 1:
@@ -424,6 +444,8 @@ def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
         raise ImageError(f"matches0 holds {broken[0]}: expected whole numbers, -1 for none")
     to = to.astype(np.int64)
     [rows] = np.nonzero(to >= 0)
-    scores = np.asarray(stored["matching_scores0"], np.float32)[rows] if "matching_scores0" in stored else np.ones(len(rows))
+    scores = np.ravel(np.asarray(stored.get("matching_scores0", np.ones(len(to))), np.float32))
+    if len(scores) != len(to):
+        raise MismatchError(f"there are {len(scores)} of matching_scores0 and {len(to)} of matches0: expected as many")
     pairs = np.stack([rows.astype(np.int64), to[rows]], 1)
-    return Matches(pairs, (2 * (1 - scores)).astype(np.float32), np.ones(len(rows), np.float32))
+    return Matches(pairs, (2 * (1 - scores[rows])).astype(np.float32), np.ones(len(rows), np.float32))

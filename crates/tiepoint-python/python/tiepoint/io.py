@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _arrays, _core
 from ._base import Result
 from ._calibration import rectified
+from ._geometry import Model
 from ._matching import Matches, TiePoints
 from ._stereo import Disparities
-from .errors import OptionError
+from .errors import FormatError, ModelError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from typing_extensions import Buffer
 
     from ._arrays import _Image
     from ._core import Features
@@ -85,14 +88,16 @@ def read(
 
 
 def decode(
-    data: bytes,
+    data: Buffer,
     *,
     max_pixels: int | str | None = None,
     max_bytes: int | str | None = None,
     orient: bool = True,
 ) -> npt.NDArray[Any]:
-    """The image in the bytes of a file, as `read` reads it."""
-    return _core.decode(data, (max_pixels, max_bytes), orient)
+    """The image in the bytes of a file, as `read` reads it: ``bytes``, or any buffer of them, such as a ``memoryview`` or
+    what ``cv2.imencode`` makes."""
+    held = data if isinstance(data, (bytes, bytearray)) else memoryview(data).tobytes()
+    return _core.decode(held, (max_pixels, max_bytes), orient)
 
 
 def write(
@@ -106,7 +111,8 @@ def write(
         ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm``, ``.pam``, ``.exr``, ``.npy`` or
         ``.jpg`` (8 bits).
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``.
+        ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``: a warning tells if that rounds
+        whole numbers beyond 2²⁴.
     range : tuple of float, optional
         The values that become black and white; values beyond are clipped. If not given, a format of integers takes
         floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.exr``, ``.npy``) keep
@@ -120,7 +126,9 @@ def write(
         low, high = (float(v) for v in range)
         if not low < high:
             raise OptionError(f"option range is {range!r}: expected two values, the lesser first")
-        image = np.clip((_arrays.array(image, "the image").astype(np.float32) - low) / (high - low), 0, 1)
+        given = _arrays.array(image, "the image")
+        wide = given.astype(np.promote_types(given.dtype, np.float32), copy=False)
+        image = np.clip((wide - low) / (high - low), 0, 1)
     _core.write(path, image, compress)
 
 
@@ -317,5 +325,22 @@ def write_points(
 
 
 def read_homography(path: _Path) -> npt.NDArray[np.float64]:
-    """Read a homography, (3, 3), from a text of nine numbers, or OpenCV's XML or YAML."""
-    return _core.read_homography(path)
+    """Read a homography, (3, 3), from a text of nine numbers, from OpenCV's XML or YAML, from ``"matrix"`` in the JSON of
+    the command ``match``, or from ``.npy``. OpenCV's JSON is not read: write ``.yml``.
+
+    Raises
+    ------
+    FormatError
+        When the file holds no such matrix, or one without an inverse.
+    """
+    if not os.fspath(path).lower().endswith(".npy"):
+        return _core.read_homography(path)
+    import numpy as np
+
+    try:
+        with open(path, "rb") as file:
+            found = np.lib.format.read_array(file, allow_pickle=False)
+        # Refuses a matrix without an inverse.
+        return np.array(Model("homography", _arrays.matrix(found, "the array", affine=False)))
+    except (ValueError, ModelError) as error:
+        raise FormatError(f"{os.fspath(path)}: {error}; expected the (3, 3) of a homography") from None

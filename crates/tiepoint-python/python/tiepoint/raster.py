@@ -19,7 +19,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core, _georeference, _register
+from . import _arrays, _core, _georeference, _register
 from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
@@ -210,10 +210,15 @@ class Raster(Result):
         """Bands as floats, NaN where there is no data."""
         import numpy as np
 
-        with np.errstate(over="ignore"):
-            found = bands.astype(np.float32)
         holds = np.broadcast_to(valid != 0, bands.shape)
-        found[~(holds & self._known(bands) if self._has_bands_apart() else holds)] = math.nan
+        empty = ~(holds & self._known(bands) if self._has_bands_apart() else holds)
+        if bands.dtype.kind == "f":
+            # Before the conversion, which may refuse what is masked.
+            bands = bands.copy()
+            bands[empty] = math.nan
+            return _arrays.floats(bands, "the raster")
+        found = bands.astype(np.float32)
+        found[empty] = math.nan
         return found
 
     def _has_bands_apart(self) -> bool:

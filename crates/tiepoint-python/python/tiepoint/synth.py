@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Result
 from ._geometry import Model
+from .errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +62,29 @@ class StereoPair(Result):
         return self.left
 
 
-def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: int = 0, dtype: str = "uint8") -> npt.NDArray[Any]:
+def _checked(size: tuple[int, int], seed: int) -> tuple[int, int]:
+    """The size, if it and the seed are in their ranges."""
+    width, height = map(operator.index, size)
+    if min(width, height) < 1:
+        raise OptionError(f"option size is {width}x{height}: expected 1 to 2^32 pixels")
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise OptionError(f"option seed is {seed}: expected a whole number: 0 to 2^64 - 1")
+    return width, height
+
+
+def _pixel(dtype: npt.DTypeLike) -> str:
+    """The name of a type of pixels, however NumPy may be given it."""
+    import numpy as np
+
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return str(dtype)
+
+
+def texture(
+    size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: int = 0, dtype: npt.DTypeLike = "uint8"
+) -> npt.NDArray[Any]:
     """A grey texture.
 
     Parameters
@@ -71,10 +95,10 @@ def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: in
         The kind of texture.
     seed : int
         Seed of the texture.
-    dtype : {"uint8", "uint16", "float32"}
+    dtype : {"uint8", "uint16", "float32"} or dtype
         The type of pixels.
     """
-    made: npt.NDArray[Any] = _core.texture(size, kind, seed, dtype)
+    made: npt.NDArray[Any] = _core.texture(_checked(size, seed), kind, seed, _pixel(dtype))
     return made
 
 
@@ -89,7 +113,7 @@ def scene(
     gamma: float = 1.0,
     gain: float = 1.0,
     bias: float = 0.0,
-    dtype: str = "uint8",
+    dtype: npt.DTypeLike = "uint8",
 ) -> Scene:
     """Two images of a plane and the homography between them.
 
@@ -109,12 +133,14 @@ def scene(
         Standard deviation of the noise in either image, from 0 (black) to 1 (white).
     gamma, gain, bias : float
         The light of the moving image: v becomes gain · v^gamma + bias.
-    dtype : {"uint8", "uint16", "float32"}
+    dtype : {"uint8", "uint16", "float32"} or dtype
         The type of pixels.
     """
     matrix = getattr(moving_from_reference, "matrix", moving_from_reference)
     light = (gamma, gain, bias)
-    reference, moving, truth = _core.scene(size, matrix, texture, seed, (blur, noise), light, dtype)
+    reference, moving, truth = _core.scene(
+        _checked(size, seed), matrix, texture, seed, (blur, noise), light, _pixel(dtype)
+    )
     return Scene(reference, moving, Model("homography", truth))
 
 
@@ -131,7 +157,7 @@ def stereo(
     gain: float = 1.0,
     bias: float = 0.0,
     colour: bool = False,
-    dtype: str = "uint8",
+    dtype: npt.DTypeLike = "uint8",
 ) -> StereoPair:
     """A rectified stereo pair with its disparities.
 
@@ -155,9 +181,11 @@ def stereo(
         The light of the right image: v becomes gain · v^gamma + bias.
     colour : bool
         Red, green and blue instead of grey.
-    dtype : {"uint8", "uint16", "float32"}
+    dtype : {"uint8", "uint16", "float32"} or dtype
         The type of pixels.
     """
     light = (gamma, gain, bias)
-    found = _core.stereo_scene(size, disparities, surfaces, scenery, texture, seed, noise, light, colour, dtype)
+    found = _core.stereo_scene(
+        _checked(size, seed), disparities, surfaces, scenery, texture, seed, noise, light, colour, _pixel(dtype)
+    )
     return StereoPair(**found)

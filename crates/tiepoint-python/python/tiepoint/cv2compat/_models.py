@@ -102,10 +102,10 @@ def findHomography(  # noqa: N802
 
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` as
     `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples,
-    or `maxIters` if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers, as
-    OpenCV's is; of ``USAC_MAGSAC`` it hardly depends on the threshold, and of the other ``USAC_…`` it is the fit to all
-    points within 1.5 thresholds.
-    `method` 0 is least squares over all points.
+    or `maxIters` if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers,
+    whose error counts in both images as by `tiepoint.fit`; OpenCV's counts in the second alone. Of ``USAC_MAGSAC`` it
+    hardly depends on the threshold, and of the other ``USAC_…`` it is the fit to all points within 1.5 thresholds.
+    `method` 0 is the same fit to all points.
     """
     import numpy as np
 
@@ -311,7 +311,7 @@ def estimateAffine2D(  # noqa: N802
     """`cv2.estimateAffine2D`: the affine map (2, 3), and inliers (N, 1) uint8; the map is None if there is none.
 
     Every `method`, and OpenCV's ``UsacParams`` as `params` or in the place of `inliers`, is this package's own robust
-    estimation, whose result is the least-squares fit to its inliers; `refineIters` has no effect.
+    estimation, whose result is the least-squares fit to its inliers in the second image; `refineIters` has no effect.
     """
     if hasattr(inliers, "maxIterations"):
         params, inliers = inliers, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ImageError
 from ._own import opencv
 
 if TYPE_CHECKING:
@@ -122,5 +123,8 @@ def table(points: Sequence[Any]) -> npt.NDArray[np.float64]:
     """x, y, size, angle, response, octave of keypoints: (N, 6)."""
     import numpy as np
 
-    rows = [(*p.pt, p.size, p.angle, p.response, p.octave) for p in points]
+    try:
+        rows = [(*p.pt, p.size, p.angle, p.response, p.octave) for p in points]
+    except AttributeError as error:
+        raise ImageError(f"keypoints: {error}: expected objects of cv2.KeyPoint; Features.from_arrays takes places") from None
     return np.array(rows, np.float64).reshape(len(rows), 6)
