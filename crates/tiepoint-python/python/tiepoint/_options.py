@@ -181,11 +181,11 @@ class RematchOptions(Options):
     ----------
     radius : float
         Search radius about the predicted point, or half width of the band along the epipolar line, as a multiple of the
-        threshold of an inlier. Allowed: 1 to 100. The command calls it ``--rematch-radius``.
+        threshold of an inlier. Allowed: 1 to 100.
     ratio : float
-        Ratio among the candidates there. Allowed: above 0, at most 1. The command calls it ``--rematch-ratio``.
+        Ratio among the candidates there. Allowed: above 0, at most 1.
     rounds : int
-        The most rounds of search and refinement. Allowed: at least 1. The command calls it ``--rematch-rounds``.
+        The most rounds of search and refinement. Allowed: at least 1.
     """
 
     radius: float = 2.0
@@ -199,13 +199,13 @@ class WarpOptions(Options):
 
     Parameters
     ----------
-    interpolation : {"bilinear", "bicubic", "lanczos"}
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated.
     fill : float
         The value of pixels without input, in all channels: a value of the image's pixel type.
     """
 
-    interpolation: Literal["bilinear", "bicubic", "lanczos"] = "bicubic"
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
     fill: float = 0.0
 
 
@@ -325,7 +325,7 @@ class CollectionOptions(Options):
     block : int, optional
         Photographs in a block. All pairs of one block with another are a tile, which is matched and written as one
         piece; by default 64 photographs, and 256 from 20 001 photographs on. Allowed: 1 to 4096.
-    modality : {"auto", "same", "cross"}
+    modality : {"same", "cross"}
         Whether one sensor took all photographs. cross is for two sensors, such as a thermal and a colour camera: chosen
         pairs that features do not verify are then tried by structure.
     longest_side : int
@@ -446,7 +446,7 @@ class CollectionOptions(Options):
     """
 
     block: int | None = None
-    modality: Literal["auto", "same", "cross"] = "same"
+    modality: Literal["same", "cross"] = "same"
     longest_side: int = 3200
     masks: str | os.PathLike[str] | None = None
     features: str | os.PathLike[str] | None = None
