@@ -225,7 +225,7 @@ def test_messages_name_arguments_and_no_flags(scene):
         with pytest.raises(tp.ModelError) as told:
             tp.register(*unlike, device="cpu", **options)
         assert "--" not in str(told.value), str(told.value)
-    with pytest.raises(tp.ModelError, match=r"`model=\"affine\"` .*`register\(…, views=43\)`.*`tie_points\(…, model=\"fundamental\"\)`"):
+    with pytest.raises(tp.ModelError, match=r"`model=\"affine\"` .*`register\(…, views=43\)`.*`tie_points\(…, \"fundamental\"\)`"):
         tp.register(*unlike, views=1, modality="same", device="cpu")
     with pytest.raises(tp.OptionError, match="Affine: expected homography, affine, similarity, rigid or translation$"):
         tp.register(scene.reference, scene.moving, "Affine")

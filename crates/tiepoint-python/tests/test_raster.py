@@ -338,7 +338,7 @@ def test_a_path_needs_rasterio(monkeypatch):
 
 def test_wrong_options_and_missing_places(scene, found):
     with pytest.raises(tp.OptionError, match="interpolation"):
-        raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
+        raster.register((scene.reference,), (scene.moving,), interpolation="area")
     with pytest.raises(tp.OptionError, match="nodata"):
         raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
     with pytest.raises(tp.OptionError, match="option fill is 77: .* nodata"):
@@ -804,4 +804,4 @@ def test_indices_of_a_palette_are_not_mixed_without_a_word(tmp_path, scene):
         warnings.simplefilter("error", UserWarning)
         found = raster.register(*files, interpolation="nearest", **given)
     inside = found.warped.mask != 0
-    assert set(np.unique(found.warped.values[inside])) <= set(np.unique(classes[1]))
+    assert set(np.unique(found.warped.values[..., inside])) <= set(np.unique(classes[1]))

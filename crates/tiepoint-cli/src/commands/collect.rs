@@ -371,7 +371,12 @@ fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collect
     }
     let files = results(output)?.reads(photographs).reads(inputs(collection.options()));
     files.check()?;
-    files.written().chain([output.output()?]).try_for_each(|path| collection.check_output(path))?;
+    let own = |error: tiepoint::Error| Failure::usage(error.to_string());
+    files
+        .written()
+        .chain([output.output()?])
+        .try_for_each(|path| collection.check_output(path))
+        .map_err(own)?;
     Ok(collection.with_limits(output.limits.options()))
 }
 

@@ -341,7 +341,7 @@ fn warnings_from_tie_points_name_what_is_wrong() {
     let other = folder.stereo("o", &scene([4.0, 60.0]).with_size(size).with_surfaces(12).with_seed(77));
     folder.write("other.png", other.right);
     for (pair, words) in [
-        ("l.png lower.png", &["rows", "4.0 px", "--rectify"][..]),
+        ("l.png lower.png", &["4.0 rows apart", "--rectify"][..]),
         ("l.png r.png --disparities 32", &["the range", &format!("--disparities {}", found[1])]),
         ("l.png grey.png", &["tie points", "little texture"]),
         ("l.png other.png", &["tie points are too few"]),

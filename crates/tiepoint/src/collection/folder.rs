@@ -525,7 +525,7 @@ fn differences(name: &str, old: &Value, new: &Value, between: &str, changed: &mu
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            changed.push(format!("--{} {}{between}{}", flag.trim_start_matches('!'), shown(a), shown(b)));
+            changed.push(format!("`--{} {}`{between}{}", flag.trim_start_matches('!'), shown(a), shown(b)));
         }
         _ => {}
     }

@@ -342,18 +342,22 @@ fn check_floats(features: &Features) -> Result<()> {
     let every = features.len().div_ceil(LOOKED_AT).max(1);
     let is_finite = |row: &&[f32]| row.iter().all(|v| v.is_finite());
     let (mut sums, mut squares, mut count) = (vec![0.0; dimension], 0.0, 0.0);
+    let mut others = vec![];
     for row in values.chunks_exact(dimension.max(1)).step_by(every).filter(is_finite) {
+        let square = row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
+        if square > 0.0 && !(LENGTHS[0]..LENGTHS[1]).contains(&square) {
+            others.push(square.sqrt());
+            continue;
+        }
         sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += f64::from(*v));
-        squares += row.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
-        count += 1.0;
+        (squares, count) = (squares + square, count + 1.0);
     }
-    let length = squares / f64::max(count, 1.0);
-    if length > 0.0 && !(LENGTHS[0]..LENGTHS[1]).contains(&length) {
+    if let Some(length) = others.first().filter(|_| others.len() as f64 > count) {
         return Err(Error::Mismatch(format!(
-            "descriptors are {:.1e} long on average, and their distances are computed in 32 bits: scale them, best to unit vectors",
-            length.sqrt()
+            "descriptors are {length:.1e} long, and their distances are computed in 32 bits: scale them, best to unit vectors"
         )));
     }
+    let length = squares / f64::max(count, 1.0);
     let common = sums.iter().map(|sum| sum * sum).sum::<f64>() / (count * count);
     let apart = length - common;
     if length > 4.0 && apart > 1e-10 * common && common > COMMON * COMMON * apart {

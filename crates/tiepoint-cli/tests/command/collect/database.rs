@@ -164,10 +164,12 @@ fn no_two_results_of_a_collection_go_to_one_file_and_none_to_an_input() {
     }
     // Files of the work folder are no place for results.
     let own = all_files(&folder.at("a.db.work"));
-    for path in ["a.db.work/images.json", "a.db.work/new.db", "a.db.work/matches/new.db"] {
+    for path in
+        ["a.db.work/images.json", "a.db.work/collection.json", "a.db.work/new.db", "a.db.work/matches/new.db"]
+    {
         let lies = &["lies in the work folder"];
-        folder.refuses(format!("collect export --work a.db.work --replace --output {path}"), 1, lies);
-        folder.refuses(format!("collect export --work a.db.work --output b.db --pair-list {path}"), 1, lies);
+        folder.refuses(format!("collect export --work a.db.work --replace --output {path}"), 2, lies);
+        folder.refuses(format!("collect export --work a.db.work --output b.db --pair-list {path}"), 2, lies);
     }
     assert_eq!(all_files(&folder.at("a.db.work")), own);
     folder.works("collect export --work a.db.work --output b.db");

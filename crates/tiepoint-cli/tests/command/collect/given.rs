@@ -329,7 +329,6 @@ fn no_result_replaces_what_a_collection_reads() {
     }
     for line in [
         "export --work a.db.work --output b.db --pair-list pairs.txt".to_owned(),
-        "export --work a.db.work --output b.db --pair-list a.db.work/collection.json".to_owned(),
         format!("{images} --output b.db --device cpu --masks masks --pair-list masks/a.png.png"),
         format!("{images} --output b.db --device cpu --features given --pair-list given/a.png.npz"),
     ] {

@@ -240,10 +240,10 @@ fn folders_with_other_options_or_foreign_files_are_refused() {
     folder.make("full");
     folder.put("full/file", "mine");
     for (more, message) in [
-        ("--block 2 --contrast 0.03", "options: --contrast 0.02 and not 0.03"),
-        ("--block 2 --max-features 300", "options: --max-features 8192 and not 300"),
-        ("--block 2 --features images", "options: --features none and not given"),
-        ("--block 3", "options: --block 2 and not 3"),
+        ("--block 2 --contrast 0.03", "options: `--contrast 0.02` and not 0.03"),
+        ("--block 2 --max-features 300", "options: `--max-features 8192` and not 300"),
+        ("--block 2 --features images", "options: `--features none` and not given"),
+        ("--block 3", "options: `--block 2` and not 3"),
         ("--work full", "holds something else"),
     ] {
         folder.refuses(format!("{run} {more}"), 1, &[message]);

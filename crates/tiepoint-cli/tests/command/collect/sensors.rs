@@ -54,7 +54,7 @@ fn a_modality_that_does_not_fit_is_refused() {
     photographs_of_two_sensors(&folder);
     let plain = "collect images --output a.db --work work --device cpu";
     let collect = format!("{plain} --max-features 50");
-    folder.refuses(format!("{collect} --modality auto"), 2, &["modality", "auto", "same, or cross"]);
+    folder.refuses(format!("{collect} --modality auto"), 2, &["modality", "auto", "same, cross"]);
     folder.refuses(
         format!("{plain} --modality cross --features images"),
         2,

@@ -27,15 +27,15 @@ pub struct Agreement {
 }
 
 /// Depth counts as known if other lenses that fit as well change it by less than this factor.
-pub const SAME_DEPTH: f64 = 1.15;
+pub const SAME_DEPTH: f64 = 1.2;
 
 /// Rows of a pair that is rectified by the right calibration differ by less, in pixels.
 const RECTIFIED_PX: f64 = 2.0;
 
 impl Agreement {
-    /// By which factor depth is uncertain, because the lens is not known.
+    /// By which factor depth may be off, because the lens is not known.
     pub fn uncertainty_of_depth(&self) -> f64 {
-        self.depths[1] / self.depths[0]
+        self.depths[1].max(1.0 / self.depths[0])
     }
 
     /// Why depth is uncertain, in words.

@@ -174,6 +174,9 @@ const MOST_BENT: f64 = 0.3;
 /// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
 const LENS_GAIN: f64 = 0.05;
 
+/// Lenses fit nearly as well as the best if their distance is at most so much greater, in pixels.
+const AS_GOOD: f64 = 0.02;
+
 /// The κ that fits all tie points together best; 0 if a lens without distortion fits nearly as well. The cost is not
 /// used here: it gives little weight to points that are far off, and would choose a κ that suits only a part of the
 /// scene. Also the least and the greatest depth with those that fit nearly as well.
@@ -208,7 +211,7 @@ fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> (f64, [f64;
     let kappa = 0.5 * (low + high);
     let kappa = if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 };
     let (least, own) = (best.map_or(0.0, |((rms, _), _)| rms), with(kappa).1);
-    let as_good = tried.iter().filter(|((rms, parallax), _)| *rms <= least + LENS_GAIN && *parallax > 0.0);
+    let as_good = tried.iter().filter(|((rms, parallax), _)| *rms <= least + AS_GOOD && *parallax > 0.0);
     let depths = as_good.map(|((_, parallax), _)| own / parallax);
     (kappa, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
 }
