@@ -430,7 +430,7 @@ fn changed_options(recorded: &Value, now: &CollectionOptions) -> Result<(Vec<Str
         value_of(&options.clone().with_block(None).with_pairs(pairs))
     };
     let mut changed = Vec::new();
-    differences("", &without_list(&before)?, &without_list(now)?, " → ", &mut changed);
+    differences("", &without_list(&before)?, &without_list(now)?, ["", " → "], &mut changed);
     Ok((changed, (&before.matching, &before.two_view) != (&now.matching, &now.two_view)))
 }
 
@@ -453,7 +453,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
                 features["given"] = GIVEN.into();
             }
         }
-        differences("features", &recorded["features"], &given["features"], " and not ", &mut changed);
+        differences("features", &recorded["features"], &given["features"], ["`", "` and not "], &mut changed);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
             changed.push(format!("`--modality {modality}` and not {}", options.modality));
@@ -507,14 +507,20 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// Adds to `changed` the command's options that differ, with the recorded and the given value and words between them.
-fn differences(name: &str, old: &Value, new: &Value, between: &str, changed: &mut Vec<String>) {
+/// Adds to `changed` the command's options that differ, with the recorded and the given value and words before and between them.
+fn differences(
+    name: &str,
+    old: &Value,
+    new: &Value,
+    [before, between]: [&str; 2],
+    changed: &mut Vec<String>,
+) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in names {
                 let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(key, &value(a), &value(b), between, changed);
+                differences(key, &value(a), &value(b), [before, between], changed);
             }
         }
         (a, b) if a != b => {
@@ -525,7 +531,12 @@ fn differences(name: &str, old: &Value, new: &Value, between: &str, changed: &mu
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            changed.push(format!("`--{} {}`{between}{}", flag.trim_start_matches('!'), shown(a), shown(b)));
+            changed.push(format!(
+                "{before}--{} {}{between}{}",
+                flag.trim_start_matches('!'),
+                shown(a),
+                shown(b)
+            ));
         }
         _ => {}
     }
