@@ -1,4 +1,5 @@
 use super::*;
+use crate::assess::{Assessment, Verdict};
 use crate::device::tests::every_cpu;
 use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
@@ -285,7 +286,35 @@ fn a_lens_and_two_focal_lengths_come_back() {
         }
         let pair = fitted(&truth, &pairs, &options).unwrap();
         assert!(pair.agreement.rms_vertical_px < 0.2, "{k1}: {:?}", pair.agreement);
+        assert!(ratio != 1.0 || pair.agreement.depth_doubt().is_none(), "{k1}: {:?}", pair.agreement);
     }
+}
+
+/// A square before a wall, seen by cameras that are close to each other: a lens and a turn explain the tie points as well.
+#[test]
+fn depths_that_the_unknown_lens_changes_are_told() {
+    let lens = Distortion { k1: -0.2, ..Distortion::default() };
+    let truth = rig(turn(0.0, 0.0, 0.0), [-0.2, 0.0, 0.0], [lens; 2]);
+    let mut random = Random(5);
+    let pairs: Vec<_> = (0..600)
+        .map(|_| {
+            let [u, v] = [0.5 * random.next(), 0.4 * random.next()];
+            let z = if u.abs().max(v.abs()) < 0.2 { 3.0 } else { 5.0 / (1.0 - 0.15 * u - 0.1 * v) };
+            let [a, b] =
+                [u, u - 0.2 / z].map(|u| truth.cameras[0].pixel([u, v]).map(|x| x + 0.1 * random.next()));
+            Correspondence { a, b, quality: 0.0 }
+        })
+        .collect();
+    let found = fitted(&truth, &pairs, &SelfCalibrationOptions::default().with_focal(Some(600.0))).unwrap();
+    let told = found.agreement.depth_doubt().unwrap_or_default();
+    assert!(told.contains("undistort the pictures first"), "{:?}", found.agreement);
+    let of_rows = Assessment::of_rows(None, &found.agreement, 0.0);
+    assert!(of_rows.verdict == Verdict::Doubtful && of_rows.reasons[0].measure == "depth", "{of_rows}");
+    let unknown = fitted(&truth, &pairs, &SelfCalibrationOptions::default());
+    assert!(
+        unknown.is_err() || unknown.unwrap().agreement.depths == [1.0; 2],
+        "no focal length: no word on depth"
+    );
 }
 
 #[test]
