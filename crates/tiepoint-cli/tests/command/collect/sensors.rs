@@ -64,6 +64,6 @@ fn a_modality_that_does_not_fit_is_refused() {
     folder.refuses(
         format!("{collect} --pairs sequence --overlap 1 --modality cross"),
         1,
-        &["modality same and not cross", "another work folder"],
+        &["`--modality same` and not cross", "another work folder"],
     );
 }
