@@ -173,7 +173,8 @@ const ONE_LENGTH: f32 = 0.02;
 /// only columns have one length.
 fn lie_by_lengths(values: &[f32], n: usize) -> Option<Lie> {
     let of_one_length = |value: fn(&[f32], [usize; 3]) -> f32| {
-        let squared = |i| (0..n).map(|j| value(values, [n, i, j]).powi(2)).sum::<f32>();
+        let of = |i| (0..n).map(move |j| value(values, [n, i, j]));
+        let squared = |i| of(i).map(|v| v * v).sum::<f32>();
         let lengths = (0..n).map(|i| squared(i).sqrt());
         let [least, greatest] = lengths.fold([f32::MAX, 0.0], |[a, b], v| [a.min(v), b.max(v)]);
         greatest - least <= ONE_LENGTH * greatest
