@@ -85,12 +85,12 @@ MATCHED = {"cpu": 15_000}
 
 
 def match(device):
-    a, b = sides(MATCHED.get(device, 5_000))
+    a, b = sides(MATCHED.get(device.name, 5_000))
     return lambda: tp.match(a, b, device=device)
 
 
 def nearest(device):
-    a, b = sides(MATCHED.get(device, 5_000))
+    a, b = sides(MATCHED.get(device.name, 5_000))
     return lambda: tp.nearest(a, b, device=device)
 
 
