@@ -327,6 +327,11 @@ fn warnings_from_tie_points_name_what_is_wrong() {
     folder.stereo("far", &scene([1.0, 21.0]).with_size(size).with_surfaces(12).with_seed(3));
     assert!(range(&folder.works("stereo farl.png farr.png -o d.pfm --json"))[0] < 0.0, "the margin");
     assert_eq!(range(&folder.works("stereo farl.png farr.png -o d.png --json"))[0], 0.0, "without it");
+    // What was filled in is no evidence.
+    let [whole, filled] =
+        ["", "--fill"].map(|fill| folder.works(format!("stereo l.png r.png --disparities 32 {fill} --json")));
+    assert_eq!(value(&whole, "verdict"), value(&filled, "verdict"), "{whole} {filled}");
+    assert!(value(&filled, "verdict") != "\"good\"", "{filled}");
     // The range of a pair that is halved further than tie points are found is that of the pair.
     let halved = folder.works("stereo l.png r.png --halve 3 --json");
     assert!(!halved.contains("too few to tell"), "{halved}");

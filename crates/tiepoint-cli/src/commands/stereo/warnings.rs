@@ -7,6 +7,7 @@ use tiepoint::device::Cpu;
 use tiepoint::image::Image;
 use tiepoint::stereo::halving::suitable_halvings;
 use tiepoint::stereo::survey::Survey;
+use tiepoint::stereo::{INVALID, Reason};
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
@@ -25,7 +26,15 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let given = ready.calibration.filter(|_| ready.rows_rectified_here().is_none());
     warnings.extend(given.and_then(|calibration| calibration.doubt(found.disparity.size())));
     let mask = ready.sides[0].mask.as_ref();
-    let mut evidence = StereoEvidence::of(found.disparity.view(), mask.map(Image::view), least, count);
+    let unfilled = found.reasons.as_ref().filter(|_| ready.options.fill).map(|reasons| {
+        let is_found = |x: usize, y: usize| reasons.row(y)[x] == Reason::None;
+        Image::from_fn(
+            reasons.size(),
+            |x, y| if is_found(x, y) { found.disparity.row(y)[x] } else { INVALID },
+        )
+    });
+    let map = unfilled.as_ref().unwrap_or(&found.disparity).view();
+    let mut evidence = StereoEvidence::of(map, mask.map(Image::view), least, count);
     let (with_data, share) = (evidence.with_data, evidence.valid_share());
     let (missing, many_at_end) = (evidence.lacks_many(), evidence.ends_early() && count < 4096);
     if let Some(side) =
@@ -38,7 +47,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let measured = work.measured;
     let has_survey = ready.survey.is_some();
     if work.is_judged() {
-        evidence = evidence.with_patches(&ready.sides, found.disparity.view(), cpu)?;
+        evidence = evidence.with_patches(&ready.sides, map, cpu)?;
     }
     let survey = match has_survey || work.is_judged() && evidence.rows.is_none() {
         true => ready.survey_at_size(cpu)?,
