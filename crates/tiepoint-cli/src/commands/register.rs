@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let search = PairSearch::new(&arguments.pair.detector, &arguments.pair.matching).exchanged();
     // A is MOVING, the second in the command line, and B is REFERENCE, so that the matrix maps MOVING to REFERENCE.
     let paths = [arguments.moving.as_path(), &arguments.reference];
-    // Only what is drawn, or lies on a larger canvas, is kept for that.
+    // REFERENCE is kept only if it is drawn or laid on a larger canvas.
     let kept = if arguments.is_drawn() { [Kept::Shown; 2] } else { [Kept::File, Kept::Grey] };
     let mut pair = search.run(paths, kept, &arguments.pair.report, &mut clock, context)?;
     if kept[1] == Kept::Grey {

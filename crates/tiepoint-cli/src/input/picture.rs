@@ -9,7 +9,7 @@ use tiepoint::device::Cpu;
 use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
 /// What is kept of an image beside what a detector sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// Nothing.
     Grey,

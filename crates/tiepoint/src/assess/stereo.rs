@@ -36,8 +36,8 @@ const ROWS: [f64; 2] = [1.0, 2.0];
 const FIT: [f64; 2] = [0.8, 0.7];
 /// The share of the disparities below 0.
 const BEHIND: [f64; 2] = [0.75, f64::INFINITY];
-/// The share of the places without a disparity that look like places beyond the range. Six pairs searched as far as they reach
-/// have 0 to 0.3 %.
+/// The share of the picture that has no disparity and looks like places beyond the range. Six pairs that were searched as
+/// far as they reach have 0 to 0.3 %.
 const BEYOND: [f64; 2] = [0.01, f64::INFINITY];
 /// The share of the disparities where the picture shows no texture.
 const BARE: [f64; 2] = [0.25, 0.75];

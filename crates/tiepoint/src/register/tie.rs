@@ -73,9 +73,9 @@ pub struct TiePoints {
     pub first: Vec<Match>,
     /// What speaks for other maps; where pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
-    /// If features agree in a part of the pictures on a similarity, or say that nothing moved, but structure agrees only in part
-    /// as well: the mean, over the cells, of the share of the
-    /// displacements at which structure agrees less than where it is; ½ by chance.
+    /// If features agree in a part of the pictures on a similarity, or say that nothing moved, but structure agrees only in
+    /// part as well: the mean, over the cells, of the share of the displacements at which structure agrees less than
+    /// where the map leads; ½ by chance.
     pub unlike: Option<f64>,
     /// If structure says that nothing moved, and the modality is not `cross`: the mean correlation of the grey values in small
     /// cells. If it is high, something fixed to one sensor, such as dust or hot pixels, may have been matched; pictures of two
@@ -171,8 +171,8 @@ impl TiePoints {
         is_map && self.inliers.iter().filter(stays).count() as f64 >= UNMOVING * self.inliers.len() as f64
     }
 
-    /// The map as a similarity, if it nearly is one and turns or scales the pictures, and agrees in a part of the places alone,
-    /// as on captions and frames that were scaled or turned with pictures of different things.
+    /// The map as a similarity, if it nearly is one and fewer than 70 % of the places with features have an inlier, as on
+    /// captions and frames that were moved, scaled or turned with pictures of different things.
     pub(crate) fn similarity_in_part(
         &self,
         keypoints: [&[Keypoint]; 2],

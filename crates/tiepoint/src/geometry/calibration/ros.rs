@@ -51,8 +51,8 @@ fn check_lens(Entry { key, value, line }: &Entry) -> Parsed<()> {
     };
     match refused {
         true => Err(format!(
-            "line {line}: the lens is {name}: only plumb_bob is supported (k1 k2 p1 p2 k3), and rational_polynomial; undistort the \
-             pictures first, for instance with cv2.fisheye"
+            "line {line}: the lens is {name}: expected plumb_bob (k1 k2 p1 p2 k3) or rational_polynomial; undistort the pictures \
+             first, for instance with cv2.fisheye"
         )),
         false => Ok(()),
     }

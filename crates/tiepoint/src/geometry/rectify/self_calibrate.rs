@@ -8,7 +8,7 @@
 //! Lens distortion is estimated only if a focal length is known, because a wrong focal length hides much of it. It is
 //! the κ of r' = r (1 + κ r²) that fits the tie points best, where r is the distance of a place from the middle in
 //! units of the larger side. Where cameras are close to each other, lenses that fit the tie points nearly as well can
-//! lead to other rotations, and so to other depths: how much other is told.
+//! lead to other rotations, and so to other depths: `depths` is their range.
 //!
 //! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays. Tie points then
 //! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length. It is taken if no
@@ -174,7 +174,7 @@ const MOST_BENT: f64 = 0.3;
 /// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
 const LENS_GAIN: f64 = 0.05;
 
-/// Lenses fit nearly as well as the best if their distance is at most so much greater, in pixels.
+/// A lens fits nearly as well as the best one if the root mean square distance is at most this much greater, in pixels.
 const AS_GOOD: f64 = 0.02;
 
 /// The κ that fits all tie points together best; 0 if a lens without distortion fits nearly as well. The cost is not
