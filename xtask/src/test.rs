@@ -143,7 +143,7 @@ pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
 
 /// Runs the parts that can run here, one for each core at a time and two at least: much of each keeps one core busy. Each
 /// is a process of its own, whose lines are printed together when it has ended. One that fails does not hide the results
-/// of the others.
+/// of the others, and its last lines, which name the tests that failed, are printed once more at the end.
 fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = PARTS.iter().filter_map(|part| Some((part.name, (part.variables)(prepared)?)));
@@ -155,20 +155,24 @@ fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
             scope.spawn(|| {
                 while let Some((name, variables)) = next() {
                     if let Err(error) = in_a_process(this, name, variables, cores.div_ceil(2)) {
-                        failed
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(format!("{name}: {error}"));
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push((name, error));
                     }
                 }
             });
         }
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    for (name, error) in &failed {
+        println!("== {name} failed, its last lines once more\n{error}");
+    }
+    let names: Vec<&str> = failed.iter().map(|&(name, _)| name).collect();
+    if names.is_empty() { Ok(()) } else { Err(format!("failed: {}", names.join(", "))) }
 }
 
-/// Runs a part, and prints all that it prints.
+/// How many of the last lines of a part that failed are printed again.
+const LAST: usize = 60;
+
+/// Runs a part, and prints all that it prints. The error is its last lines and how it ended.
 fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) -> Result<()> {
     let started = Instant::now();
     let text = |e: std::io::Error| e.to_string();
@@ -183,8 +187,13 @@ fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) 
     let mut printed = Vec::new();
     lines.read_to_end(&mut printed).map_err(text)?;
     let status = running.wait().map_err(text)?;
-    println!("== {name}, {} s\n{}", started.elapsed().as_secs(), String::from_utf8_lossy(&printed));
-    if status.success() { Ok(()) } else { Err(status.to_string()) }
+    let printed = String::from_utf8_lossy(&printed);
+    println!("== {name}, {} s\n{printed}", started.elapsed().as_secs());
+    if status.success() {
+        return Ok(());
+    }
+    let lines: Vec<&str> = printed.lines().collect();
+    Err(format!("{}\n{status}", lines[lines.len().saturating_sub(LAST)..].join("\n")))
 }
 
 /// The contract of the dialect and the kernels once more, on rusticl.

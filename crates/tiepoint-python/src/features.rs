@@ -481,7 +481,7 @@ fn dimension(shape: &[usize], n: usize) -> PyResult<usize> {
 
 fn wrong_type(found: impl std::fmt::Display) -> PyErr {
     wrong_image(&format!(
-        "descriptors hold {found}: expected uint8 (unit vectors times 512) or float32 (unit vectors)"
+        "descriptors hold {found}: expected uint8 (unit vectors times 512) or floats (unit vectors)"
     ))
 }
 
@@ -499,7 +499,12 @@ fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescri
 /// The descriptors of `n` features, and the number of values of each.
 fn read_descriptors(object: &Bound<'_, PyAny>, n: usize) -> PyResult<(Descriptors, usize)> {
     let py = object.py();
-    let array = py.import("numpy")?.call_method1("require", (object, py.None(), ["C", "A"]))?;
+    let numpy = py.import("numpy")?;
+    let found = numpy.call_method1("asarray", (object,))?;
+    // Floats of any width and byte order.
+    let is_float = found.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'f';
+    let wanted = if is_float { Some("float32") } else { None };
+    let array = numpy.call_method1("require", (found, wanted, ["C", "A"]))?;
     let array = array.cast::<PyUntypedArray>()?;
     let dimension = dimension(array.shape(), n)?;
     let any = array.as_any();

@@ -75,7 +75,7 @@ pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>, com
             "{}: {cut} values lie outside 0 to 1 and are cut to it; .tif, .pfm, .exr and .npy keep them",
             path.display()
         );
-        py.import("warnings")?.call_method1("warn", (text,))?;
+        py.import("tiepoint._warn")?.call_method1("warn", (text,))?;
     }
     let known = Known { compression, ..Known::default() };
     writing(py, move || tiepoint::image::write_known(&path, image.view(), &known))?.map_err(raised)

@@ -1,6 +1,7 @@
 """Fixtures: scenes with exact truth, the card, and packages with arrays on it."""
 
 import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,6 +11,15 @@ import numpy as np
 import pytest
 import tiepoint as tp
 from card import REQUIRED, Cupy, Jax, Torch
+
+
+@pytest.fixture(autouse=True)
+def random_numbers_of_opencv():
+    """OpenCV's random numbers begin anew with each test. Its LSH draws from one generator of the thread, and finds too few
+    neighbours for `plane_tracker.py` in a fifth of all states of it (30 of 150), so a test failed by what ran before it."""
+    opencv = importlib.import_module("cv2") if importlib.util.find_spec("cv2") else None
+    if opencv is not None:
+        opencv.setRNGSeed(1)
 
 
 @pytest.fixture(scope="session")

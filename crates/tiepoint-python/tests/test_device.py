@@ -126,6 +126,29 @@ def test_listing_devices_harms_no_fork():
     assert (code == "0") == (auto == "cpu") and found == "True", told
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_may_fork_while_another_thread_imports():
+    """A thread's first calls import parts of the package; the child would wait for ever for what was half imported."""
+    told = run(
+        """
+        import multiprocessing, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import numpy as np
+        import tiepoint as tp
+        image = np.kron(np.random.default_rng(0).integers(0, 255, (60, 80)), np.ones((8, 8))).astype("uint8")
+        def job():
+            return len(tp.Sift(device="cpu").detect(image)), tp.register, tp.Stereo, tp.raster
+        threading.Thread(target=job).start()
+        child = multiprocessing.get_context("fork").Process(target=job)
+        child.start()
+        child.join(20)
+        print(child.exitcode)
+        child.kill()
+        """
+    )
+    assert told.stdout == "0\n", told
+
+
 @pytest.mark.parametrize("pause", [0, 0.045, 0.05, 0.055, 0.08, 0.2, 1])
 def test_a_process_may_fork_and_end_while_a_gpu_is_opened(pause):
     """Opening begins a twentieth of a second after the first call. Neither process may hang or crash."""
@@ -323,6 +346,11 @@ MISTAKEN = {
     "a camera in place of a calibration": (lambda g, f: tp.rectify(g, g, np.eye(3)), "type ndarray: expected a StereoCalibration"),
     "one image of two": (lambda g, f: tp.report(tp.tie_points(f, f), images=g), r"images is no pair: expected \(a, b\)"),
     "a device of another library": (lambda g, f: tp.Sift(device=Path("cpu")), r"option device is PosixPath\('cpu'\): expected a Device"),
+    "a camera in place of a model": (lambda g, f: tp.estimate([[0, 0]], [[1, 1]], np.eye(3)), "option model is of the type ndarray: .* a name"),
+    "a mask in place of a model": (lambda g, f: tp.register(g, g, g), "option model is of the type ndarray: .* a name"),
+    "a ratio in place of a model": (lambda g, f: tp.tie_points(f, f, 0.75), "option model is of the type float: .* a name"),
+    "two lists in place of pairs": (lambda g, f: tp.Stereo(device="cpu").compute_many([g], [g]).__next__(), r"as zip\(lefts, rights\)"),
+    "no features": (lambda g, f: tp.concatenate([]), "there are no features"),
     "no folder": (lambda g, f: tp.collect(None, "x.db"), "images is None: expected a folder"),
 }
 

@@ -179,6 +179,15 @@ def test_features_of_other_programs(features):
             tp.Features.from_arrays(xy=[[1, 2]], **{name: np.array([value])})
 
 
+@pytest.mark.parametrize("dtype", [">f4", "f8", "f2"])
+def test_descriptors_of_any_floats_are_taken(dtype):
+    values = np.random.default_rng(1).integers(0, 9, (4, 8)) / 16
+    found = tp.Features.from_arrays(xy=np.zeros((4, 2)), descriptors=values.astype(dtype), image_size=(9, 9)).descriptors
+    assert found.dtype == np.float32 and np.array_equal(found, values.astype(np.float32))
+    with pytest.raises(tp.ImageError, match="descriptors hold int64: expected uint8 .* or floats"):
+        tp.Features.from_arrays(xy=np.zeros((4, 2)), descriptors=np.zeros((4, 8), int), image_size=(9, 9))
+
+
 def test_options_and_results_can_be_pickled_and_copied(features):
     found = features[0]
     detectors = [

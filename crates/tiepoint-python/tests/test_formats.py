@@ -508,8 +508,9 @@ def test_clipped_floats_are_warned_of(command, scenes, tmp_path):
         tp.write(tmp_path / f"{name}.tif", (grey / 100 - 0.5).astype(np.float32))
     told = command("register", tmp_path / "r.tif", tmp_path / "m.tif", "-o", tmp_path / "o.png", text=True, check=True)
     assert "outside 0 to 1" in told.stderr
-    with pytest.warns(UserWarning, match="outside 0 to 1"):
+    with pytest.warns(UserWarning, match="outside 0 to 1") as warned:
         tp.write(tmp_path / "o.png", np.float32([[0.5, 1.5]]))
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def seen_by_others(path):

@@ -290,6 +290,22 @@ def test_types(scene, dtype, kept, nodata):
     assert np.abs(found.warped.values[4][inside].astype(float) - scene.reference[inside]).mean() < 3
 
 
+@pytest.mark.parametrize(("dtype", "nodata"), [("f4", 0.0), ("f8", 0.0), ("u2", 0.0), ("i2", -5.0)])
+def test_the_order_of_bytes_changes_nothing(scene, dtype, nodata):
+    moving = scene.moving.astype(dtype)
+    moving[:40] = nodata
+    found = [
+        raster.register((scene.reference, PLACE), (moving.astype(order + dtype), None, None, nodata), "affine", device="cpu").warped
+        for order in "<>"
+    ]
+    assert found[1].values.dtype.isnative and np.array_equal(*(one.values for one in found), equal_nan=True)
+    assert np.array_equal(found[0].nodata, found[1].nodata, equal_nan=True)
+
+
+def test_a_registration_has_the_verdict_of_its_pixels(found):
+    assert found.verdict == found.registration.verdict == "good"
+
+
 def test_bands_that_are_searched(scene):
     noise = np.random.default_rng(0).integers(0, 255, scene.moving.shape, np.uint8)
     pair = [(np.stack([noise, image]), PLACE) for image in (scene.reference, scene.moving)]
@@ -798,8 +814,9 @@ def test_indices_of_a_palette_are_not_mixed_without_a_word(tmp_path, scene):
             file.write_colormap(1, {i: (i, 0, 0, 255) for i in range(8)})
             file.write(values, 1)
     files, given = [tmp_path / "a.tif", tmp_path / "b.tif"], {"detector": tp.Sift(contrast=1e-3), "device": "cpu"}
-    with pytest.warns(UserWarning, match="indices of a palette, which bicubic interpolation mixes"):
+    with pytest.warns(UserWarning, match="indices of a palette, which bicubic interpolation mixes") as told:
         raster.register(*files, **given)
+    assert {warning.filename for warning in told} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         found = raster.register(*files, interpolation="nearest", **given)

@@ -74,7 +74,7 @@ pub enum Error {
         needed: usize,
     },
     /// The correspondences do not determine the model (collinear, coincident, or without a consensus).
-    #[error("the matches do not determine {article} {model}: {reason}", article = article(model))]
+    #[error("{}", undetermined(model, reason))]
     Degenerate {
         /// The model.
         model: &'static str,
@@ -242,6 +242,15 @@ impl Error {
         expected: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self::Option { name, value: format!("{value}"), expected: expected.into() }
+    }
+}
+
+/// That a model cannot be made, of matches or of a matrix that was given.
+fn undetermined(model: &str, reason: &str) -> String {
+    let article = article(model);
+    match reason.strip_prefix("its matrix ") {
+        Some(is) => format!("the matrix is not that of {article} {model}: it {is}"),
+        None => format!("the matches do not determine {article} {model}: {reason}"),
     }
 }
 

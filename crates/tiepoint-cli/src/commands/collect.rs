@@ -173,7 +173,8 @@ impl UnreadableArguments {
         let (unreadable, all) = (refused + found.all_unreadable, refused + collection.photographs().len());
         match self.max_unreadable {
             Some(most) if unreadable > most => Err(Failure::work(format!(
-                "{unreadable} of {all} photographs cannot be read, and --max-unreadable allows {most}"
+                "{unreadable} of {all} photographs cannot be read{}, and --max-unreadable allows {most}",
+                if_any(refused as u64, |n| format!(" ({n} of them were left out by the scan)"))
             ))),
             _ => Ok(()),
         }

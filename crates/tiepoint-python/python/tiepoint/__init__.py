@@ -7,7 +7,9 @@ towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that t
 
 from __future__ import annotations
 
+import _thread
 import importlib as _importlib
+import os as _os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,17 +109,23 @@ _GIVES = {
     "io": "read write",
 }
 _HOMES = {name: home for home, names in _GIVES.items() for name in names.split()}
+#: Held while a module is imported, and while the process is forked: the child would wait for ever for an import that
+#: another thread had begun.
+_importing = _thread.RLock()
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(
+        before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
+    )
 
 
 if not TYPE_CHECKING:  # or checkers would believe every name
 
     def __getattr__(name: str) -> object:
-        if name in _HOMES:
-            found = getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        elif name in __all__:
-            found = _importlib.import_module(f"{__name__}.{name}")
-        else:
+        if name not in _HOMES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        with _importing:
+            module = _importlib.import_module(f"{__name__}.{_HOMES.get(name, name)}")
+        found = getattr(module, name) if name in _HOMES else module
         globals()[name] = found
         return found
 

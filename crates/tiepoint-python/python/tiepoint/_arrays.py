@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ._core import DeviceArray
+from ._warn import warn
 from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
@@ -138,12 +139,9 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
     if found.dtype.kind in "iu" and found.dtype.itemsize >= 4 and found.size:
         greatest = max(int(found.max()), -int(found.min()))
         if greatest > _WHOLE and (made != found).any():
-            import warnings
-
-            warnings.warn(
+            warn(
                 f"{what} of {found.dtype} is taken as float32, which rounds some of its numbers: they go to {greatest}, and all "
                 'up to 16777216 (2²⁴) are kept; .astype("float32") rounds them without this warning',
-                stacklevel=3,
             )
     return made
 
@@ -195,7 +193,8 @@ def masked(given: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None
-    if isinstance(given, numpy.ma.MaskedArray):
+    # Not imported here: before it is, there are no masked arrays.
+    if isinstance(given, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
         return given
     holes = getattr(given, "mask", None)
     if not isinstance(holes, numpy.ndarray) or holes.dtype != bool or holes.shape != getattr(given, "shape", None):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-import warnings
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core, _options, _pickle
 from ._assess import Assessment
 from ._base import Result
 from ._progress import log, watched
+from ._warn import warn
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
@@ -241,7 +240,7 @@ class Collection:
             raise OptionError("images is None: expected a folder, or a list of photographs and folders")
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
         made._core, found = _core.Collection.scan(device, os.path.abspath(work), paths, given, (max_pixels, max_bytes), sync)
-        _warn(found.pop("warnings"))
+        warn(*found.pop("warnings"))
         found["refused"] = [(os.fspath(path), reason) for path, reason in found["refused"]]
         found["hidden"] = [os.fspath(path) for path in found["hidden"]]
         made._scanned = found
@@ -317,7 +316,7 @@ class Collection:
             folder of masks. A warning says how many have no mask, and another that most photographs were left out.
         """
         found = self._core.extract(_devices(device), shard)
-        _warn(found.pop("warnings"))
+        warn(*found.pop("warnings"))
         done: Extracted = found
         return done
 
@@ -337,7 +336,7 @@ class Collection:
         if chosen is None:
             return None
         count, warning = chosen
-        _warn([] if warning is None else [warning])
+        warn(*([] if warning is None else [warning]))
         return count
 
     def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> Matched:
@@ -401,7 +400,7 @@ class Collection:
             raise OptionError(f"option colmap is {colmap}: expected 3.8 or 4.1")
         with watched(progress):
             written = self._core.export(path, replace, descriptors, colmap == "3.8", format)
-        _warn(written.pop("warnings", []))
+        warn(*written.pop("warnings", []))
         return written
 
     def status(self, *, device: Device | str | None = None) -> Status:
@@ -475,7 +474,7 @@ class Collection:
         """
         if name not in self.names:
             raise OptionError(f"the collection has no photograph {name}")
-        _warn(self._core.import_features(self.names.index(name), features))
+        warn(*self._core.import_features(self.names.index(name), features))
 
     def import_matches(self, matches: Mapping[tuple[str, str], Any]) -> None:
         """Store matches that another program found; `match_pairs` verifies them instead of a search.
@@ -530,15 +529,6 @@ class Collection:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
         given = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes, "sync": self.sync}
         return _pickle.options, (Collection, {"work": self.work, **given})
-
-
-def _warn(sentences: Sequence[str]) -> None:
-    """Give the library's warnings of a stage, as of the caller's line that led to the stage."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
-        frame, level = frame.f_back, level + 1
-    for sentence in sentences:
-        warnings.warn(sentence, stacklevel=level)
 
 
 def _devices(device: _Devices) -> list[Any]:
@@ -638,8 +628,10 @@ def _collected(
     unreadable, there = len(left_out), found["searched"] + found["present"]
     if max_unreadable is not None and unreadable > max_unreadable:
         name, reason = left_out[0]
+        by_scan = len(collection.refused)
+        scanned = f" ({by_scan} of them were left out by the scan)" if by_scan else ""
         raise FormatError(
-            f"{unreadable} of {unreadable + there} photographs cannot be read, and max_unreadable is {max_unreadable}; "
+            f"{unreadable} of {unreadable + there} photographs cannot be read{scanned}, and max_unreadable is {max_unreadable}; "
             f"{name}: {reason}"
         )
     if unreadable and not there:

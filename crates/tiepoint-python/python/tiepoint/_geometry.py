@@ -388,20 +388,30 @@ def fit(
     return _estimated(xy_a, xy_b, model, None, cameras, K, None, device)
 
 
+def kind(model: Any) -> str:
+    """The name of a kind of model, which was given as the third argument of a function."""
+    if isinstance(model, str):
+        return model
+    raise OptionError(
+        f"option model is of the type {type(model).__name__}: expected a name, such as 'homography'; what follows it is given by "
+        "its name"
+    )
+
+
 def _estimated(
     xy_a: Any, xy_b: Any, model: Any, quality: Any, cameras: Any, camera: Any, options: Any, device: Any
 ) -> Estimate:
     """The estimate; without options the least-squares fit."""
+    essential = kind(model) == "essential"
     if camera is not None:
         if cameras is not None:
             raise OptionError("option K is the camera of both images: give it or cameras")
         cameras = (camera, camera)
     if cameras is not None:
         cameras = _pair(cameras)
-    elif model == "essential":
+    elif essential:
         raise OptionError("an essential matrix needs the cameras: expected K, the matrix (3, 3) of both, or cameras=(K_a, K_b)")
     a, b = _places(xy_a, "xy_a"), _places(xy_b, "xy_b")
-    essential = model == "essential"
     try:
         found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
     except ModelError as error:

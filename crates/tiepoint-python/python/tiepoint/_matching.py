@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core
 from ._base import Result
 from ._features import check_places, check_unit
-from ._geometry import Model, named, robust
+from ._geometry import Model, kind, named, robust
 from ._options import RematchOptions
 from .errors import MismatchError, OptionError
 
@@ -338,6 +338,6 @@ def tie_points(
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = second(rematch)
-    if model == "essential":  # type: ignore[comparison-overlap]
+    if model is not None and kind(model) == "essential":  # type: ignore[comparison-overlap]
         raise OptionError("option model is essential, which needs cameras: expected fundamental, and then estimate(…, \"essential\", K=K)")
     return tied(a, b, _core.tie_points(device, *_checked(a, b, max_distance), model, options, estimation, again))

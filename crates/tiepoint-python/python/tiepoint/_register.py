@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
@@ -13,9 +12,10 @@ from ._base import Result
 from ._arrays import image, kept, like, masked, unmasked, without_data
 from ._calibration import Calibration, StereoCalibration
 from ._features import Sift, Surf
-from ._geometry import Model, robust, warp
+from ._geometry import Model, kind, robust, warp
 from ._matching import Rematch, TiePoints, matching, second, tied
 from ._progress import watched
+from ._warn import warn
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def register(
         When too few matches agree.
     """
     work = _core.Register(
-        model,
+        kind(model),
         matching(ratio, mutual, same_sign, max_distance),
         robust(threshold, confidence, max_iterations, false_alarms, seed),
         second(rematch),
@@ -243,10 +243,9 @@ def register(
     assert tie.model is not None
     warped, covered = found["warped"], found["covered"]
     if finer := found["finer"]:
-        warnings.warn(
+        warn(
             f"the moving image has {finer:.1f} times the resolution of the fixed one: it is sampled without averaging, "
             "so fine detail aliases; downsample it first, for instance with filter.resample",
-            stacklevel=2,
         )
     if holes is not None:
         placed = {"interpolation": interpolation, "device": device}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -12,6 +11,7 @@ from ._collection import Collection
 from ._matching import TiePoints
 from ._register import Rectified, Registration
 from ._stereo import Disparities
+from ._warn import warn
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _made(result: Any, made: str | None) -> str:
 def _collection(collection: Collection, limit: int | None, made: str) -> str:
     page, without = collection._core.page(None, limit, made)
     for name, reason in without:
-        warnings.warn(f"the page has no picture of {name}: {reason}", stacklevel=3)
+        warn(f"the page has no picture of {name}: {reason}")
     return page
 
 

@@ -398,6 +398,11 @@ class Stereo(StereoOptions):
             Those of each pair: the same as `compute` finds.
         """
         core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        if isinstance(calibration, (list, tuple)):
+            raise OptionError(
+                f"option calibration is a {type(calibration).__name__}: expected a calibration, and pairs of a left and a right "
+                "image in one sequence, as zip(lefts, rights) gives them"
+            )
         known = None if calibration is None else rectified(calibration)
         stream = _core.StereoStream(core, in_flight, batch)
         images: collections.deque[tuple[_Image, _Image]] = collections.deque()

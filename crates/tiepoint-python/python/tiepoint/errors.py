@@ -78,6 +78,10 @@ _OWNERS = {
 }
 
 
+#: The methods of a collection that run the stages of the command.
+_STAGES = {"scan": "scan", "features": "extract", "pairs": "choose_pairs", "match": "match_pairs"}
+
+
 def _spelled(text: str) -> str:
     """A message of the library, in which flags of the command are arguments: `--ratio 0.9` becomes `ratio=0.9`. What the
     command alone has stays as it is."""
@@ -103,6 +107,7 @@ def _spelled(text: str) -> str:
             arguments.append(_OWNERS.get(name, "{}").format(argument))
         return f"`{', '.join(arguments)}`"
 
+    text = re.sub(r"run the stage `(\w+)`", lambda found: f"call `Collection.{_STAGES[found[1]]}()`", text)
     return re.sub(r"`([^`]*)`", call, text)
 
 

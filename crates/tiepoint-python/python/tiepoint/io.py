@@ -15,6 +15,7 @@ from ._calibration import rectified
 from ._geometry import Model
 from ._matching import Matches, TiePoints
 from ._stereo import Disparities
+from ._warn import warn
 from .errors import FormatError, ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -250,8 +251,6 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | No
 
 def _mark_unknown(found: npt.NDArray[np.float32], path: str) -> None:
     """Make values of 0 and below NaN where they mark unknown pixels."""
-    import warnings
-
     import numpy as np
 
     low = found <= 0
@@ -261,10 +260,9 @@ def _mark_unknown(found: npt.NDArray[np.float32], path: str) -> None:
     found[low] = math.nan
     if marks[0] < -1 or low.mean() > 0.5:
         told = " and ".join(f"{value:g}" for value in marks)
-        warnings.warn(
+        warn(
             f"{path}: {int(low.sum())} of {low.size} values are {told}, which is taken for unknown: "
             "signed=True takes them as disparities, signed=False is silent",
-            stacklevel=3,
         )
 
 

@@ -23,6 +23,7 @@ from . import _arrays, _core, _georeference, _register
 from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
+from ._warn import warn
 from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     from ._geometry import _Interpolation
+    from ._assess import _Verdict
     from ._georeference import _Coefficients
     from ._register import _WarpedBy
 
@@ -303,6 +305,11 @@ class RasterRegistration(Result):
         """From pixels of `moving` to pixels of `reference`."""
         return self.registration.model
 
+    @property
+    def verdict(self) -> _Verdict | None:
+        """How far the registration can be trusted: that of `registration`."""
+        return self.registration.verdict
+
     @functools.cached_property
     def _places(self) -> npt.NDArray[np.float32]:
         import numpy as np
@@ -547,10 +554,9 @@ def register(
         raise OptionError(f"option fill is {options['fill']}: expected none; nodata is the value of pixels without input")
     fixed, laid = read(reference), read(moving)
     if interpolation != "nearest" and _has_palette(moving):
-        warnings.warn(
+        warn(
             f"the moving raster holds indices of a palette, which {interpolation} interpolation mixes: expected "
             'interpolation="nearest" for classes',
-            stacklevel=2,
         )
     filled = _filled(laid, nodata)
     found = _register.register(
@@ -635,7 +641,7 @@ def _filled(moving: Raster, nodata: float | None) -> _Filled:
     kept = _kept(moving.values.dtype)
     given = (moving if nodata is None else dataclasses.replace(moving, nodata=nodata)).nodata
     if kept.kind == "f":
-        fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
+        fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype.newbyteorder("=")) else float(given)
         return kept, fill, fill
     if given is None or _fits(given, kept):
         return kept, given, given or 0
@@ -657,7 +663,7 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
     if dtype.kind == "b":
         return np.dtype(np.uint8)
-    return dtype if dtype.itemsize <= 2 and dtype.kind in "ui" else np.dtype(np.float32)
+    return dtype.newbyteorder("=") if dtype.itemsize <= 2 and dtype.kind in "ui" else np.dtype(np.float32)
 
 
 def _is_whole(dtype: np.dtype[Any]) -> bool:

@@ -63,7 +63,10 @@ impl Collection {
         cpu: &crate::device::Cpu,
     ) -> Result<()> {
         if self.resolved() != super::PairChoice::Matches {
-            return Err(Error::Mismatch("matches are given to a collection with pairs = matches".into()));
+            return Err(Error::Mismatch(format!(
+                "this collection has pairs = {}: matches are given to one that was scanned with pairs = matches",
+                self.resolved()
+            )));
         }
         let (mut by_pair, count) = (ByPair::new(), self.photographs().len() as u32);
         for (pair, matches) in pairs {

@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The version of what structure computes: of corners, and of their matches.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// Photographs whose structure is kept, besides two for each thread. Each takes up to 8 MiB.
 const KEPT: usize = 16;

@@ -36,6 +36,15 @@ const SETTLED: f64 = 1e-6;
 /// The median of a χ² of two degrees of freedom.
 const MEDIAN: f64 = 2.0 * std::f64::consts::LN_2;
 
+/// The kinds of map more general than a similarity, up to `kind`.
+pub(crate) fn beyond_similarity(kind: ModelKind) -> &'static [ModelKind] {
+    match kind {
+        ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
+        ModelKind::Affine => &[ModelKind::Affine],
+        _ => &[],
+    }
+}
+
 /// The map of `kind` (similarity, affine or homography) through the places; `None` where they do not determine it.
 pub(crate) fn fit(kind: ModelKind, places: &[Measured]) -> Option<WeightedFit> {
     match kind {

@@ -271,13 +271,15 @@ impl FileImage {
                 by_pixel!(self.image.view(), view => no_data::with_holes(view, no_data, alpha))
         {
             // A channel may lack data where another has some.
-            let holes = Self { image: image.into(), no_data: None, ..self.clone() };
+            let shown = self.shown.clone().filter(|shown| self.is_masked(shown, no_data));
+            let holes = Self { image: image.into(), no_data: None, shown, ..self.about() };
             let found = holes.placed(size, place)?;
             let AnyImage::F32(floats) = &found.image else { unreachable!("floats stay floats") };
             let image = by_pixel!(type self.image.view().pixel(), T => {
                 no_data::without_holes::<T>(floats, no_data, alpha).into()
             });
-            return Ok(Self { image, no_data: self.no_data, ..found });
+            let found = Self { image, no_data: self.no_data, ..found };
+            return Ok(Self { shown: found.unmarked(no_data)?, ..found });
         }
         let mut spread = None;
         if let Some(alpha) = self.layout.alpha
@@ -309,6 +311,25 @@ impl FileImage {
         };
         let image = by_pixel!(image.view(), view => by_channel(view, shown, size, &mut placed)?.into());
         Ok(resampled(image, valid))
+    }
+
+    /// Whether `shown` hides a pixel whose searched bands hold data, as a mask beside the no-data value does.
+    fn is_masked(&self, shown: &Image<u8>, no_data: f64) -> bool {
+        by_pixel!(self.image.view(), view => (0..view.size().height).any(|y| {
+            let mut pixels = view.row(y).chunks_exact(view.channels()).zip(shown.row(y));
+            pixels.any(|(pixel, shown)| *shown == 0 && !self.layout.marked(pixel, no_data))
+        }))
+    }
+
+    /// `shown` without the pixels whose searched bands have the no-data value.
+    fn unmarked(&self, no_data: f64) -> Result<Option<Image<u8>>> {
+        let marks = by_pixel!(self.image.view(), view => {
+            let marked = |x: usize, y: usize| {
+                self.layout.marked(&view.row(y)[x * view.channels()..][..view.channels()], no_data)
+            };
+            Image::from_fn(view.size(), |x, y| 255 * u8::from(!marked(x, y)))
+        });
+        Ok(Mask::from(self.shown.as_ref().map(Image::view)).and(marks)?.into_image())
     }
 
     /// Whether a channel may hold data where another has the no-data value: those of floats, and bands that are no

@@ -341,6 +341,40 @@ fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
 }
 
 #[test]
+fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
+    let (size, bands) = (Size::new(12, 9), Layout { channels: 3, first: 0, colours: 1, alpha: None });
+    let in_hole = |x: usize, y: usize| x < 5 && y < 4;
+    let value = |i: usize, hole: f32| match (i % 3, in_hole(i / 3 % 12, i / 36)) {
+        (0, true) => hole,
+        (band, _) => 10.0 + band as f32,
+    };
+    for hole in [-9999.0, f32::NAN] {
+        let data: Vec<f32> = (0..size.area() * 3).map(|i| value(i, hole)).collect();
+        let image = Image::from_vec(data, size, 3).unwrap();
+        let shown = Image::from_fn(size, |x, y| if in_hole(x, y) && !hole.is_nan() { 0 } else { 255 });
+        let file = FileImage {
+            layout: bands,
+            no_data: Some(-9999.0),
+            shown: Some(shown),
+            ..AnyImage::from(image).into()
+        };
+        let same = |image: &AnyImage, _: f32| Ok((image.clone(), Image::filled(size, 1, 255)));
+        let found = file.resampled(size, same).unwrap();
+        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        let expected: Vec<f32> = (0..size.area() * 3).map(|i| value(i, -9999.0)).collect();
+        assert_eq!(image.data(), expected, "{hole}: only the first band lacks data, and by its value");
+        let hidden = found.shown.unwrap();
+        assert!((0..9).all(|y| (0..12).all(|x| (hidden.row(y)[x] == 0) == in_hole(x, y))), "{hole}");
+        // A mask of the file hides all bands.
+        let mut masked = file.clone();
+        masked.hide_by(Some(Image::from_fn(size, |x, _| if x == 11 { 0 } else { 255 }))).unwrap();
+        let found = masked.resampled(size, same).unwrap();
+        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        assert!((0..9).all(|y| image.row(y)[33..] == [-9999.0; 3]), "{hole}");
+    }
+}
+
+#[test]
 fn values_without_data_take_no_part_in_resampling() {
     let size = Size::new(30, 20);
     let hole = |x: usize, y: usize| (10..14).contains(&x) && (8..12).contains(&y);

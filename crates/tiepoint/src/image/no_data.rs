@@ -13,9 +13,9 @@ pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
     (exact || T::WHITE == 1.0).then_some(held)
 }
 
-/// The image with the no-data value in all channels of the pixels that hold no data. Without such a value floats get
-/// NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the no-data value
-/// is changed to the next value.
+/// The image with the no-data value in all channels of the pixels that hold no data, and in place of NaN. Without such a
+/// value floats get NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the
+/// no-data value is changed to the next value.
 pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
     fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
         let n = image.channels();
@@ -27,8 +27,11 @@ pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64
             for (pixel, valid) in image.row_mut(y).chunks_exact_mut(n).zip(valid.row(y)) {
                 if *valid == 0 {
                     pixel.fill(value.unwrap_or(otherwise));
-                } else if value.is_some_and(|value| pixel.iter().all(|v| *v == value)) {
-                    pixel[0] = beside;
+                } else if let Some(value) = value {
+                    if pixel.iter().all(|v| *v == value) {
+                        pixel[0] = beside;
+                    }
+                    pixel.iter_mut().filter(|v| v.to_f32().is_nan()).for_each(|v| *v = value);
                 }
             }
         }
@@ -47,14 +50,14 @@ fn beside<T: Pixel>(value: f64) -> T {
     })
 }
 
-/// The image as floats, NaN where a channel other than `alpha` has the no-data value; `None` if none has.
+/// The image as floats, NaN where a channel other than `alpha` has the no-data value or is NaN; `None` if none has or is.
 pub(super) fn with_holes<T: Pixel>(
     image: ImageView<'_, T>,
     no_data: f64,
     alpha: Option<usize>,
 ) -> Option<Image<f32>> {
     let (value, n) = (held::<T>(no_data)?, image.channels());
-    let marks = |(i, v): (usize, &T)| *v == value && Some(i % n) != alpha;
+    let marks = |(i, v): (usize, &T)| (*v == value || v.to_f32().is_nan()) && Some(i % n) != alpha;
     if !(0..image.size().height).any(|y| image.row(y).iter().enumerate().any(marks)) {
         return None;
     }

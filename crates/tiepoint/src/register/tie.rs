@@ -97,6 +97,9 @@ pub struct Alternatives {
     pub repeats: f64,
     /// The length of this displacement, in pixels of A.
     pub repeats_px: f64,
+    /// In how many ninths of the area that both pictures show structure agrees by chance alone, though it agrees elsewhere;
+    /// and the number of those that show structure.
+    pub parts_by_chance: [usize; 2],
 }
 
 /// A map is ambiguous if this share of the places that agree on it ([`Alternatives::places`]) agree on another.

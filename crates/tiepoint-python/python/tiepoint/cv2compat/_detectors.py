@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
 from .._features import Sift, Surf
+from .._warn import warn
 from ..errors import ImageError, MismatchError, OptionError
 from ._objects import keypoints, table
 from ._own import Algorithm, accessors, host, like, masking, naming, needed, numbers, parameters
@@ -111,10 +111,9 @@ class Feature2D(Algorithm):
             raise TypeError(f"keypoints hold {strange[0]!r}: expected objects of cv2.KeyPoint, such as KeyPoint.convert makes")
         kept, found = self._described(grey(image), keypoints)
         if len(kept) < len(keypoints):
-            warnings.warn(
+            warn(
                 f"{len(keypoints) - len(kept)} of {len(keypoints)} keypoints lie outside of the image or have no size and were left out: "
                 "descriptors belong to the keypoints that compute returns, not to those that it was given",
-                stacklevel=3,
             )
         return tuple(kept), like(image, found) if len(kept) else None
 

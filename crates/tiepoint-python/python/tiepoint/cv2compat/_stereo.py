@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
 from .._progress import log
 from .._stereo import Stereo
+from .._warn import warn
 from ..errors import OptionError
 from ._own import Algorithm, accessors, host, like, naming, needed, parameters, raising
 
@@ -111,16 +111,14 @@ class StereoSGBM(StereoMatcher):
         given, left, right = left, _rgb(left), _rgb(right)
         least, width = self._given["minDisparity"], np.shape(left)[1]
         if (most := least + self._given["numDisparities"]) >= width or least <= -width:
-            warnings.warn(
+            warn(
                 f"disparities from {least} to {most - 1} are searched in images {width} pixels wide, which hardly have pairs so far "
                 "apart (OpenCV refuses this): expected smaller numDisparities or wider images",
-                stacklevel=3,
             )
         if least < -2047 or most > 2048:
-            warnings.warn(
+            warn(
                 f"disparities from {least} to {most - 1} are searched, of which 16 bits hold 16 times -2047 to 2047; others wrap, as "
                 "OpenCV's do: tiepoint.Stereo gives them as floats",
-                stacklevel=3,
             )
         found = np.asarray(self._stereo.compute(left, right).disparity)
         none = (self._stereo.min_disparity - 1) * 16

@@ -130,6 +130,9 @@ const ON_PLANE: f64 = 0.75;
 const HALVES: [f64; 2] = [0.35, 1.0];
 /// Halves that show different things agree on 6 to 19 places by chance.
 const BY_CHANCE: usize = 12;
+/// The share of the ninths of the overlap in which structure agrees by chance alone, though it agrees elsewhere. Of 40 right pairs of
+/// two sensors one had a part; maps that were right in the middle and off by 12 to 57 px at an edge had one to three.
+const PARTS_BY_CHANCE: [f64; 2] = [0.05, 0.5];
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
 
@@ -152,8 +155,12 @@ const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 const LOOK: &str = "Do both pictures show the same place? Look at one laid on the other (`tiepoint register --overlay`), \
                     or crop them to what occurs once";
 
+/// What to do where a map may be right only in a part.
+const ONLY_A_PART: &str = "Look at one laid on the other (`tiepoint register --overlay`): do edges continue there? If not, crop both \
+                          to the part in which they do, or correct what is known of lens and viewpoint before";
+
 fn other_maps(of: Alternatives, reasons: &mut Vec<Reason>) {
-    let Alternatives { places, halves, repeats, repeats_px } = of;
+    let Alternatives { places, halves, repeats, repeats_px, parts_by_chance: [by_chance, parts] } = of;
     let text = format!("{} places of the search agree on this map, {} on another", places[0], places[1]);
     reasons.push(Reason::share_above("rival", rival(places), RIVAL, text, LOOK));
     let share = halves.saturating_sub(BY_CHANCE) as f64 / places[0].max(1) as f64;
@@ -170,6 +177,9 @@ fn other_maps(of: Alternatives, reasons: &mut Vec<Reason>) {
         text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
         next: Some(LOOK.into()),
     });
+    let text = format!("in {by_chance} of {parts} parts structure agrees no better than by chance");
+    let share = by_chance as f64 / parts.max(1) as f64;
+    reasons.push(Reason::share_above("parts", share, PARTS_BY_CHANCE, text, ONLY_A_PART));
 }
 
 /// The most of these displacements that lie in a square of three times `side`.

@@ -218,8 +218,13 @@ fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
     let places: Vec<Keypoint> = (0..300).map(|_| place()).collect();
     let matches: Vec<Match> = (0..300).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
     let rows = Fundamental::new([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]).unwrap();
-    let alternatives =
-        |halves: usize| Alternatives { places: [60, 5], halves, repeats: 0.2, repeats_px: 30.0 };
+    let alternatives = |halves: usize| Alternatives {
+        places: [60, 5],
+        halves,
+        repeats: 0.2,
+        repeats_px: 30.0,
+        parts_by_chance: [0, 9],
+    };
     for (model, alternatives, expected) in [
         (Model::Fundamental(rows), Some(alternatives(15)), Verdict::Good),
         (Model::Fundamental(rows), None, Verdict::Poor),

@@ -61,6 +61,10 @@ pub(super) fn so_far(error: Error) -> Error {
 /// Pairs of matches off the plane that are tried.
 const PARALLAX_SAMPLES: usize = 200;
 
+/// How many distances from a plane are tried, each twice the one before, for the least beyond which chance could explain
+/// parallax.
+const PARALLAX_LIMITS: i32 = 8;
+
 fn error(kind: ModelKind, reason: &'static str) -> Error {
     Error::Degenerate { model: kind.noun(), reason }
 }
@@ -264,6 +268,35 @@ impl Judge<'_> {
         Ok(())
     }
 
+    /// Whether chance could explain the inliers of the fundamental matrix `f` that are farther from a plane than a limit.
+    /// `off_plane` holds the squared distance of every match from it, as `limit` is.
+    fn is_parallax_chance(&self, f: &Mat3, inliers: &[usize], off_plane: &[f64], limit: f64) -> bool {
+        let off = inliers.iter().filter(|i| off_plane[**i] > limit).count();
+        let wrong = self.points.len() - (inliers.len() - off);
+        let every: Vec<usize> = (0..self.points.len()).collect();
+        // Two matches off the plane fix the epipole, more confirm it.
+        off < 3 || false_alarms(wrong.max(off), off, 2, chance(self, f, &every)) > PARALLAX_ALARMS
+    }
+
+    /// The inliers of the fundamental matrix `f` but those so far from the plane of most that chance could explain all that
+    /// are as far. The matrix may be any that fits the plane, and then wrong matches near its lines obey it. `plane` judges
+    /// the plane's homography `h`.
+    pub(in crate::geometry) fn without_chance_parallax(
+        &self,
+        f: &Mat3,
+        inliers: &[usize],
+        plane: &Self,
+        h: &Mat3,
+    ) -> Vec<usize> {
+        let off_plane = plane.residuals(h);
+        // Noise puts some just off the plane, and few wrong matches are as near: only greater distances are judged, each by
+        // itself.
+        let limit = |power: i32| plane.threshold * plane.threshold * f64::from(1 << (2 * power));
+        let chance = |far: &f64| self.is_parallax_chance(f, inliers, &off_plane, *far);
+        let far = (1..=PARALLAX_LIMITS).map(limit).find(chance).unwrap_or(f64::INFINITY);
+        inliers.iter().copied().filter(|i| off_plane[*i] <= far).collect()
+    }
+
     /// Whether a line passes through all different points of an image but one, which leaves a homography open.
     pub(super) fn all_but_one_on_a_line(&self) -> bool {
         let points = self.points;
@@ -308,11 +341,7 @@ impl Judge<'_> {
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     plane_of_most(all, judge, f, inliers).is_some_and(|plane| {
         let off_plane = all.as_kind(ModelKind::Homography).residuals(&plane);
-        let off = inliers.iter().filter(|i| off_plane[**i] > all.threshold * all.threshold).count();
-        let wrong = all.points.len() - (inliers.len() - off);
-        let every: Vec<usize> = (0..all.points.len()).collect();
-        // Two matches off the plane fix the epipole, more confirm it.
-        off < 3 || false_alarms(wrong.max(off), off, 2, chance(all, f, &every)) > PARALLAX_ALARMS
+        all.is_parallax_chance(f, inliers, &off_plane, all.threshold * all.threshold)
     })
 }
 

@@ -3,7 +3,8 @@
 //! If an essential matrix has nearly as many inliers as the fundamental one, the focal lengths are right. If a
 //! homography has nearly as many inliers as the epipolar geometry, the scene is a plane or the camera only turned. If
 //! the focal lengths are known, it turned if K R K⁻¹ of the nearest rotation explains nearly as many inliers, too.
-//! Finally the inliers are tested for a watermark.
+//! Finally the inliers are tested for a watermark. One rule is not COLMAP's: of a plane or a camera that only turned, the
+//! epipolar geometry may be any that fits, so that inliers far from the homography count only if chance cannot explain them.
 
 use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};
@@ -42,14 +43,23 @@ pub(super) fn decide(
     let count = |m: &Option<Supported>| m.as_ref().map_or(0, |m| m.inliers.len());
     let (h, f, e) = (count(homography), count(fundamental), count(essential));
     let calibrated = e > 0 && e as f64 > options.min_essential_ratio * f as f64;
-    let epipolar = if calibrated && e >= f { essential } else { fundamental };
+    let (kind, epipolar) = match calibrated && e >= f {
+        true => (ModelKind::Essential, essential),
+        false => (ModelKind::Fundamental, fundamental),
+    };
     let planar = h > 0 && h as f64 > options.max_homography_ratio * if calibrated { e } else { f } as f64;
-    let best = if planar && h > count(epipolar) { homography } else { epipolar };
-    let Some(best) = best.as_ref().or(homography.as_ref()) else {
-        return TwoView::degenerate(found.iterations);
+    let agreeing = match (epipolar, homography) {
+        (Some(m), Some(plane)) if planar => {
+            let [judge, on_plane] = [kind, ModelKind::Homography].map(|kind| prepared.judge(kind, cpu));
+            let (f, h) = (&m.found.model, &plane.found.model);
+            let kept = judge.without_chance_parallax(f, &m.inliers, &on_plane, h);
+            if count(homography) > kept.len() { plane.inliers.clone() } else { kept }
+        }
+        (Some(m), _) | (None, Some(m)) => m.inliers.clone(),
+        (None, None) => return TwoView::degenerate(found.iterations),
     };
     let in_pixels = homography.as_ref().and_then(|m| prepared.homography(&m.found));
-    let inliers: Vec<u32> = best.inliers.iter().map(|&p| prepared.usable[p] as u32).collect();
+    let inliers: Vec<u32> = agreeing.iter().map(|&p| prepared.usable[p] as u32).collect();
     let configuration = match in_pixels {
         _ if options.detect_watermark && is_watermark(pair, &inliers, options) => Configuration::Watermark,
         Some(b_from_a) if planar => plane_or_turn(pair, &b_from_a, h, options),

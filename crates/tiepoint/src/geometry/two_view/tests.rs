@@ -158,6 +158,34 @@ fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
 }
 
 #[test]
+fn wrong_matches_on_the_lines_of_a_plane_are_no_inliers_and_parallax_that_chance_does_not_explain_stays() {
+    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
+    let houses = |at: [f64; 2], unit: f64| plane(at, 0.0) * (0.9 - 0.1 * unit);
+    for seed in 0..8 {
+        let mut rig = Rig::new(seed);
+        let matches = rig.mixed(400, 400, plane);
+        let cameras = [rig.view(), ImageCamera::new(SIZE)];
+        for view in cameras {
+            let found = found(&matches, view);
+            check_inliers(&found, 400, "plane");
+            let h = found.homography.unwrap();
+            let off = |i: &&u32| {
+                let Correspondence { a, b, .. } = matches[**i as usize];
+                let [x, y] = h.apply(a).unwrap();
+                libm::hypot(x - b[0], y - b[1]) > 16.0
+            };
+            assert_eq!(found.inliers.iter().filter(off).count(), 0, "seed {seed}: far from the plane");
+        }
+        let matches = [rig.matches(400, plane), rig.matches(40, houses), rig.wrong(200)].concat();
+        for view in cameras {
+            let found = found(&matches, view);
+            assert!(!matches!(found.configuration, Configuration::Uncalibrated | Configuration::Calibrated));
+            check_inliers(&found, 440, "houses on a plane");
+        }
+    }
+}
+
+#[test]
 fn marks_at_the_borders_are_watermarks() {
     let mut random = Random::new(3);
     let matches: Vec<_> = (0..60)

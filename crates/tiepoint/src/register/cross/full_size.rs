@@ -123,7 +123,9 @@ impl Level {
 
     /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.
     fn align(&self, kind: ModelKind, processor: &Processor) -> Result<Option<Tied>> {
-        let Some(settled) = align::settled(&self.patches, self.size, &PASSES, kind, processor)? else {
+        let Some(settled) =
+            align::settled(&self.patches, self.size, Homography::default(), &PASSES, kind, processor)?
+        else {
             return Ok(None);
         };
         if settled.map.moves(self.size) > FARTHEST {

@@ -42,6 +42,10 @@ use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
+/// Pictures whose sides have fewer pixels than this (in the mean) are enlarged to about twice as many, by a whole number up to the
+/// second: they hold too few corners and windows as they are.
+const SMALL: f64 = 128.0;
+const MOST_ENLARGED: f64 = 4.0;
 /// The widest range of scales.
 const WIDEST: f64 = 16.0;
 /// The least side of a picture that is searched at all, in pixels.
@@ -101,7 +105,18 @@ impl Structure {
         if full.width.min(full.height) < LEAST_SIDE {
             return Ok(None);
         }
-        let intensity = Intensity::of(image, mask, searched(full), cpu)?;
+        let size = searched(full);
+        let own = Intensity::of(
+            image,
+            mask,
+            Size::new(size.width.min(full.width), size.height.min(full.height)),
+            cpu,
+        )?;
+        let from_large = if own.size() == size { None } else { onto(full, size)?.inverse() };
+        let intensity = match from_large {
+            Some(from_large) => own.resampled(&from_large, size, cpu)?,
+            None => own,
+        };
         let counts_whole = intensity.counts.data().iter().all(|counts| *counts == 1.0);
         Ok(Some(Self { intensity, counts_whole, full }))
     }
@@ -185,7 +200,9 @@ pub(super) fn agreement(
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
     let both = [a, b];
-    let sizes = both.map(|of| Size::new(of.size().width / shrink, of.size().height / shrink));
+    let along = |full: usize, size: usize| full.min(size) / shrink;
+    let sizes = both
+        .map(|of| Size::new(along(of.full.width, of.size().width), along(of.full.height, of.size().height)));
     if sizes.iter().any(|size| size.width.min(size.height) < LEAST_SIDE) {
         return Ok(None);
     }
@@ -196,10 +213,11 @@ pub(super) fn agreement(
         [(a.full, sizes[0]), (b.full, sizes[1])].map(|(full, small)| small.width as f64 / full.width as f64);
     let at = |p: [f64; 2]| b_from_a.apply(p.map(|v| (v + 0.5) / to_a - 0.5)).map(|v| (v + 0.5) * to_b - 0.5);
     let (shift, beside) = (at([0.0; 2]), at([1.0, 0.0]));
-    let map = Hypothesis { turn: [0, 1].map(|i| beside[i] - shift[i]), shift, cells: 0 };
+    let map = Hypothesis { turn: [0, 1].map(|i| beside[i] - shift[i]), shift, cells: 0, grown: None };
     let frame = Frame::of([0, 1].map(|i| (intensity[i], &levels[i][0].own)), &map, &finder)?;
     let lanes = cpu.try_map(2, |i| frame.whole.lanes[i].on_host(cpu))?;
-    let agreement = judge::agreement(|n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
+    let columns = judge::cells_of(lanes[0].size()).width;
+    let agreement = judge::agreement(columns, |n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
     // Of too few cells the score is 0.
     Ok((agreement.score != 0.0).then_some(agreement.mean))
 }
@@ -273,7 +291,13 @@ impl Found {
         let pixel =
             a.full.width as f64 / a.size().width as f64 / full_size::spread(&self.frame.from[0], a.size());
         let Repetition { correlation, px } = least;
-        Ok(Alternatives { places: self.places, halves, repeats: correlation, repeats_px: px * pixel })
+        Ok(Alternatives {
+            places: self.places,
+            halves,
+            repeats: correlation,
+            repeats_px: px * pixel,
+            parts_by_chance: self.aligned.agreement.by_chance,
+        })
     }
 
     /// The corners of picture `i`, in pixels at the size at which it is searched.
@@ -322,7 +346,7 @@ fn found(
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
         voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
-        hypotheses = search::hypotheses(&mut voted, cpu)?;
+        hypotheses = search::hypotheses(&mut voted, kind, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
         let least = found.each_ref().map(|levels| levels.last().map_or(1.0, |level| level.scale));
@@ -347,7 +371,7 @@ fn found(
     // Pictures of which no map is known so far are not searched again.
     if best.as_ref().is_some_and(is_unclear) {
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
-        let between = between_turns(intensity[0], &found[1], range, finder)?;
+        let between = between_turns(intensity[0], &found[1], range, kind, finder)?;
         let other = best_of(&between[..between.len().min(2)], pictures, kind, finder)?;
         hypotheses.extend(between);
         let score = |(aligned, _): &(Aligned, Frame)| aligned.agreement.score;
@@ -365,18 +389,20 @@ fn between_turns(
     a: &Intensity,
     b: &[Level],
     range: f64,
+    kind: ModelKind,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Hypothesis>> {
     let cpu = &finder.processor.cpu;
     let (sin, cos) = libm::sincos(std::f64::consts::PI / TURNS as f64);
     let [width, height] = [a.size().width, a.size().height].map(|n| n as f64);
     let size = Size::new((width * cos + height * sin) as usize, (width * sin + height * cos) as usize);
-    let turned_from_a = Hypothesis { turn: [cos, sin], shift: [(height - 1.0) * sin, 0.0], cells: 0 };
+    let turned_from_a =
+        Hypothesis { turn: [cos, sin], shift: [(height - 1.0) * sin, 0.0], cells: 0, grown: None };
     let Some(a_from_turned) = turned_from_a.homography()?.inverse() else { return Ok(vec![]) };
     let turned = a.resampled(&a_from_turned, size, cpu)?;
     let [levels] = finder.levels(&[(&turned, 0..usize::MAX)], range)?;
     let mut voted = search::votes([&levels, b], [0; 2], 0..TURNS as i32, finder)?;
-    let found = search::hypotheses(&mut voted, cpu)?;
+    let found = search::hypotheses(&mut voted, kind, cpu)?;
     Ok(found.iter().map(|hypothesis| hypothesis.after(&turned_from_a)).collect())
 }
 
@@ -438,6 +464,11 @@ pub(super) fn advised(mut error: Error, kind: ModelKind, sizes: [Size; 2], range
 
 /// The size at which a picture is searched.
 fn searched(size: Size) -> Size {
+    let side = (size.area() as f64).sqrt();
+    if side < SMALL {
+        let larger = (2.0 * SMALL / side.max(1.0)).round().min(MOST_ENLARGED) as usize;
+        return Size::new(larger * size.width, larger * size.height);
+    }
     let shrink = (size.area() as f64 / MOST_PIXELS).sqrt().max(1.0);
     Size::new((size.width as f64 / shrink) as usize, (size.height as f64 / shrink) as usize)
 }

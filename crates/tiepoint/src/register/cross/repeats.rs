@@ -14,6 +14,7 @@ use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, pixels};
 use crate::feature::structure::{Level, StructureFinder};
+use crate::geometry::ModelKind;
 use crate::image::{Image, Size};
 use crate::numeric::length;
 use fearless_simd::Simd;
@@ -118,7 +119,7 @@ pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize
         };
         let (one, other) = (half(false)?, half(true)?);
         let mut voted = search::votes([&one, &other], [0, 0], 0..1, &finder)?;
-        let best = search::hypotheses(&mut voted, cpu)?;
+        let best = search::hypotheses(&mut voted, ModelKind::Similarity, cpu)?;
         Ok(best.first().map_or(0, |best| best.cells))
     })?;
     Ok(found.into_iter().max().unwrap_or(0))

@@ -17,7 +17,8 @@ use crate::device::{Cpu, dispatch};
 use crate::feature::Keypoint;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::structure::{Level, StructureFinder, TURNS, turned};
-use crate::geometry::Homography;
+use crate::geometry::weighted::{Measured, WeightedFit, beyond_similarity, fit};
+use crate::geometry::{Homography, ModelKind};
 use crate::image::Size;
 use crate::matching::{GpuMatcher, GpuNearest, MatchOptions, Nearest, match_features};
 use crate::numeric::length;
@@ -34,6 +35,8 @@ pub(super) struct Hypothesis {
     pub(super) shift: [f64; 2],
     /// The number of cells with matches that agree, in the picture that has fewer.
     pub(super) cells: usize,
+    /// A more general map on which clearly more matches agree, if there is one.
+    pub(super) grown: Option<Homography>,
 }
 
 impl Hypothesis {
@@ -53,7 +56,9 @@ impl Hypothesis {
 
     /// `first`, then this one.
     pub(super) fn after(&self, first: &Self) -> Self {
-        Self { turn: times(self.turn, first.turn), shift: self.apply(first.shift), cells: self.cells }
+        let turned = first.homography().unwrap_or_default();
+        let grown = self.grown.map(|map| map.compose(&turned));
+        Self { turn: times(self.turn, first.turn), shift: self.apply(first.shift), cells: self.cells, grown }
     }
 
     /// Whether it takes this place in A about as a map does: to within [`SAME_PLACE`], at about the same turn and scale.
@@ -82,6 +87,9 @@ const NEAR: f64 = 5.0;
 const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 /// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
+/// A more general map than a similarity is taken where so many times as many matches agree on it; and how often it is fitted.
+const GROWS: f64 = 1.25;
+const GROWTH: usize = 10;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
 /// Two maps count as different if they take a place to places that are farther apart than this, in pixels, or if the
@@ -221,8 +229,9 @@ fn matched_on(
     Ok(found.collect())
 }
 
-/// The best hypotheses, by the number of places they cover, without near duplicates.
-pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesis>> {
+/// The best hypotheses, by the number of places they cover, without near duplicates, grown to maps no more general than
+/// `kind`.
+pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Result<Vec<Hypothesis>> {
     let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let voted = &*voted;
@@ -236,7 +245,7 @@ pub(super) fn hypotheses(voted: &mut [Voted], cpu: &Cpu) -> Result<Vec<Hypothesi
     let found = cpu.try_map(fits.len(), |i| {
         let of_fit = parts.iter().zip(&best).filter(|((of, _), _)| *of == i);
         let best = of_fit.filter_map(|(_, best)| *best).max();
-        Ok(best.and_then(|(_, Reverse(sample))| fits[i].hypothesis(sample)))
+        Ok(best.and_then(|(_, Reverse(sample))| fits[i].hypothesis(sample, kind)))
     })?;
     let mut found: Vec<Hypothesis> = found.into_iter().flatten().collect();
     found.sort_by_key(|h| Reverse(h.cells));
@@ -382,19 +391,27 @@ impl Fit {
     }
 
     /// A sample, fitted to the matches on which it agrees.
-    fn hypothesis(&self, sample: usize) -> Option<Hypothesis> {
+    fn hypothesis(&self, sample: usize, kind: ModelKind) -> Option<Hypothesis> {
         let mut best = self.agreeing(self.samples[sample]);
-        let mut fit = None;
+        let mut fitted = None;
         for _ in 0..3 {
             let Some(found) = least_squares(&self.ends, &best) else { break };
-            fit = Some(found);
+            fitted = Some(found);
             let agree = self.agreeing(found);
             if agree == best {
                 break;
             }
             best = agree;
         }
-        let [turn, shift] = fit?;
+        let [turn, shift] = fitted?;
+        let mut grown = None;
+        for &next in beyond_similarity(kind) {
+            if let Some((agree, map)) = self.grow(next, &best)
+                && agree.len() as f64 >= GROWS * best.len() as f64
+            {
+                (best, grown) = (agree, Some(map));
+            }
+        }
         let covered = |side: usize, cell: f64| {
             let cells = best.iter().map(|i| self.ends[*i][side].map(|v| (v / cell).floor() as i64));
             let mut cells: Vec<[i64; 2]> = cells.collect();
@@ -402,7 +419,37 @@ impl Fit {
             cells.dedup();
             cells.len()
         };
-        Some(Hypothesis { turn, shift, cells: covered(0, PLACE).min(covered(1, PLACE * self.scale)) })
+        let cells = covered(0, PLACE).min(covered(1, PLACE * self.scale));
+        Some(Hypothesis { turn, shift, cells, grown })
+    }
+
+    /// A map fitted to matches, then to those that agree with it, and so on: what a shear or a perspective displaces comes
+    /// within reach from the middle outwards.
+    fn grow(&self, kind: ModelKind, from: &[usize]) -> Option<(Vec<usize>, Homography)> {
+        let mut agree = from.to_vec();
+        let mut grown = None;
+        for _ in 0..GROWTH {
+            let place = |i: &usize| {
+                let [a, b] = self.ends[*i];
+                Measured { a, b, information: [1.0, 0.0, 1.0] }
+            };
+            let Some(WeightedFit { b_from_a: map, .. }) =
+                fit(kind, &agree.iter().map(place).collect::<Vec<_>>())
+            else {
+                break;
+            };
+            let near = |i: &usize| {
+                let [a, b] = self.ends[*i];
+                map.apply(a).is_some_and(|at| squared(minus(at, b)) < f64::from(self.square))
+            };
+            let now: Vec<usize> = (0..self.ends.len()).filter(near).collect();
+            grown = Some(map);
+            if now == agree {
+                break;
+            }
+            agree = now;
+        }
+        Some((agree, grown?))
     }
 }
 

@@ -56,6 +56,52 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
     }
 }
 
+/// They are enlarged for the search: a thumbnail, and a thermal image beside a photograph of six times its resolution.
+#[test]
+fn small_pictures_are_registered() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    for (size, small, turn) in [(64, 64, 0.7), (480, 80, 0.1)] {
+        let (size, scale) = (Size::new(size, size), 1.1 * small as f64 / size as f64);
+        let middle = |side: usize| 0.5 * (side as f64 - 1.0);
+        let (sin, cos) = libm::sincos(turn);
+        let [c, s] = [scale * cos, scale * sin];
+        let [x, y] = [c - s, s + c].map(|by| middle(small) - middle(size.width) * by);
+        let truth = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]]).unwrap();
+        let options = SceneOptions::default().with_size(size).with_seed(5);
+        let reference = Scene::<u8>::render(&options, &cpu).unwrap().reference;
+        let seen = Intensity::of((&reference).into(), None, size, &cpu).unwrap();
+        let seen = seen.resampled(&truth.inverse().unwrap(), Size::new(small, small), &cpu).unwrap();
+        let inverted = |x: usize, y: usize| (255.0 * (1.0 - seen.grey.row(y)[x])) as u8;
+        let seen = Image::from_fn(seen.size(), inverted);
+        let found = tied(&reference, &seen, ModelKind::Homography, &cpu).unwrap();
+        let model = found.tie.b_from_a.unwrap().homography().unwrap();
+        let error = corner_error(&model, &truth, size);
+        assert!(error < 0.5, "{size:?}: the corners are off by {error} px of the small picture");
+        assert_eq!(verdict(&found), Verdict::Good);
+    }
+}
+
+/// No similarity brings the edges of such pictures within reach of the alignment.
+#[test]
+fn pictures_sheared_or_seen_in_perspective_are_registered() {
+    let (cpu, size) = (Cpu::with_threads(2).unwrap(), Size::new(560, 420));
+    let (middle, back) = ([[1.0, 0.0, -280.0], [0.0, 1.0, -210.0]], [[1.0, 0.0, 280.0], [0.0, 1.0, 210.0]]);
+    let shift = |[x, y]: [[f64; 3]; 2]| Homography::new([x, y, [0.0, 0.0, 1.0]]).unwrap();
+    for (shear, perspective) in [(0.12, 0.0), (0.0, 2.5e-4)] {
+        let own = [[1.0, shear, 6.0], [0.0, 1.0, -4.0], [perspective, -0.7 * perspective, 1.0]];
+        let truth = shift(back).compose(&Homography::new(own).unwrap().compose(&shift(middle)));
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
+        let scene = Scene::<u8>::render(&options, &cpu).unwrap();
+        for sensor in [Sensor::Speckle, Sensor::Edges] {
+            let found =
+                tied(&scene.reference, &sensor.shows(&scene.moving, 9), ModelKind::Homography, &cpu).unwrap();
+            let model = found.tie.b_from_a.unwrap().homography().unwrap();
+            let error = corner_error(&model, &truth, size);
+            assert!(error < 1.5, "{sensor}, {shear}, {perspective}: the corners are off by {error} px");
+        }
+    }
+}
+
 fn verdict(StructureTie { features, tie, .. }: &StructureTie) -> Verdict {
     let (keypoints, sizes) =
         (features.each_ref().map(|of| of.keypoints.as_slice()), features.each_ref().map(|of| of.image));

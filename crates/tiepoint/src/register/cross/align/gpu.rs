@@ -191,7 +191,8 @@ mod tests {
             let patches = patches(size, seeds, &cpu);
             let passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 2)], evident: 1, judged: true };
             let aligned = |processor: &Processor| -> Option<Settled> {
-                settled(&patches, size, &passes, ModelKind::Homography, processor).unwrap()
+                settled(&patches, size, Homography::default(), &passes, ModelKind::Homography, processor)
+                    .unwrap()
             };
             let expected = aligned(&cpu.clone().into());
             assert_eq!(expected.is_some(), size.width > 9, "{size}");

@@ -27,7 +27,7 @@ use crate::device::{Cpu, Processor, dispatch};
 use crate::feature::structure::lanes::{BINS, COUNTS, LANES, Lane, Lanes, between, pixels};
 use crate::feature::structure::{Intensity, Own, StructureFinder};
 use crate::filter::gauss::{GaussOptions, gauss};
-use crate::geometry::weighted::{Measured, WeightedFit, cost, fit};
+use crate::geometry::weighted::{Measured, WeightedFit, beyond_similarity, cost, fit};
 use crate::geometry::{Homography, ModelKind};
 use crate::image::{Image, Size};
 use crate::numeric::{length, median};
@@ -89,6 +89,8 @@ pub(super) struct Frame {
     pub(super) whole: Patch,
     /// The maps from pixels of A and of B to those of the grid.
     pub(super) from: [Homography; 2],
+    /// The map between places on the grid from which the alignment starts.
+    start: Homography,
 }
 
 /// A place in A, the corresponding place in B, and the standard deviation of the latter in pixels.
@@ -129,7 +131,9 @@ impl Frame {
         let back = if moved == 1 { b_from_a } else { inverse };
         let mut lanes = pictures.map(|(_, own)| own.lanes.clone());
         lanes[moved] = finder.resampled(pictures[moved], &back, size)?;
-        Ok(Self { whole: Patch { at: [0.0; 2], lanes }, from })
+        let grown = hypothesis.grown.zip(from[0].inverse());
+        let start = grown.map_or(one, |(map, back)| from[1].compose(&map.compose(&back)));
+        Ok(Self { whole: Patch { at: [0.0; 2], lanes }, from, start })
     }
 
     /// The alignment by the best map that is no more general than `kind`; `None` where the pictures determine no map.
@@ -137,7 +141,9 @@ impl Frame {
         let _stage = processor.cpu.stage("align");
         let Size { width, height } = self.whole.lanes[0].size();
         let size = Size::new(2 * width, 2 * height);
-        let Some(settled) = settled(slice::from_ref(&self.whole), size, &PASSES, kind, processor)? else {
+        let Some(settled) =
+            settled(slice::from_ref(&self.whole), size, self.start, &PASSES, kind, processor)?
+        else {
             return Ok(None);
         };
         let [Some(a_from), Some(b_from)] = self.from.each_ref().map(Homography::inverse) else {
@@ -232,11 +238,12 @@ impl Blocks for OnCpu<'_> {
     }
 }
 
-/// The map by which the patches of a grid of `size` agree best, no more general than `kind`; `None` where they determine
-/// none.
+/// The map by which the patches of a grid of `size` agree best near `start`, no more general than `kind`; `None` where they
+/// determine none.
 pub(super) fn settled(
     patches: &[Patch],
     size: Size,
+    start: Homography,
     passes: &Passes,
     kind: ModelKind,
     processor: &Processor,
@@ -245,11 +252,11 @@ pub(super) fn settled(
         "alignment",
         |gpu| {
             let blocks = gpu::OnGpu::new(gpu, patches, &processor.cpu)?;
-            settled_by(blocks, patches, size, passes, kind, &processor.cpu)
+            settled_by(blocks, patches, size, start, passes, kind, &processor.cpu)
         },
         |cpu| {
             let blocks = OnCpu { patches, smooth: vec![], laid: vec![], cpu };
-            settled_by(blocks, patches, size, passes, kind, cpu)
+            settled_by(blocks, patches, size, start, passes, kind, cpu)
         },
     )
 }
@@ -259,13 +266,14 @@ fn settled_by(
     mut blocks: impl Blocks,
     patches: &[Patch],
     size: Size,
+    start: Homography,
     passes: &Passes,
     kind: ModelKind,
     cpu: &Cpu,
 ) -> Result<Option<Settled>> {
     let stride = if size.area() < MANY * (2 * BLOCK) * (2 * BLOCK) { 1 } else { 2 };
     let overlap = OVERLAP / (stride * stride) as f64;
-    let mut map = Homography::default();
+    let mut map = start;
     let mut led = ModelKind::Similarity;
     for (i, &(sigma, most)) in passes.at.iter().enumerate() {
         blocks.smooth(sigma)?;
@@ -294,7 +302,9 @@ fn settled_by(
         if is_last {
             let windows = laid_windows(&mut blocks, patches, &map, 1, cpu)?;
             let Some(WeightedFit { variance, .. }) = fitted(led, &windows) else { return Ok(None) };
-            let agreement = passes.judged.then(|| judge::agreement(cells(&blocks, cpu))).transpose()?;
+            let columns = judge::cells_of(patches[0].lanes[0].size()).width;
+            let agreement = || judge::agreement(columns, cells(&blocks, cpu));
+            let agreement = passes.judged.then(agreement).transpose()?;
             return Ok(Some(Settled { map, windows, variance, agreement }));
         }
     }
@@ -371,11 +381,7 @@ fn evident(
     windows: &[Measured],
     overlap: f64,
 ) -> Option<WeightedFit> {
-    let more: &[ModelKind] = match kind {
-        ModelKind::Homography => &[ModelKind::Affine, ModelKind::Homography],
-        ModelKind::Affine => &[ModelKind::Affine],
-        _ => &[],
-    };
+    let more = beyond_similarity(kind);
     let independent = (windows.len() as f64 / overlap).max(2.0);
     let passed = match current {
         ModelKind::Homography => 2,

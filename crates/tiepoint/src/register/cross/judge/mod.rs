@@ -37,6 +37,9 @@ const AROUND: [[i32; 2]; 36] = around();
 const COUNTED: [f32; 2] = [0.7, 0.5];
 /// A cell must be comparable with one in this many of the displacements; and the fewest cells that are judged.
 const LEAST: [usize; 2] = [3, 6];
+/// A ninth of the area agrees by chance if its mean is less than so many standard deviations above ½, and more than so many below
+/// the mean of the whole.
+const CHANCE: [f64; 2] = [3.0, 4.0];
 /// The least mean of a third of the displacements: four directions of each length.
 const LIKELY: f64 = 0.6;
 
@@ -66,6 +69,8 @@ pub(super) struct Agreement {
     pub(super) mean: f64,
     /// The mean of the half of the cells with the most structure.
     pub(super) clear: f64,
+    /// Of the ninths of the area that is judged, how many agree by chance alone ([`by_chance`]), and how many there are.
+    pub(super) by_chance: [usize; 2],
 }
 
 impl Agreement {
@@ -91,31 +96,60 @@ pub(super) struct Cell {
     strength: f32,
 }
 
-/// How well the structure of two aligned pictures agrees, by a function that compares their cells by every `n`th of the
-/// displacements.
-pub(super) fn agreement(cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
-    let likely = by_every(3, &cells)?;
-    if likely.mean < LIKELY { Ok(likely) } else { by_every(1, &cells) }
+/// How well the structure of two aligned pictures agrees, by a function that compares their cells, in rows of `columns`, by every
+/// `n`th of the displacements.
+pub(super) fn agreement(columns: usize, cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
+    let likely = by_every(3, columns, &cells)?;
+    if likely.mean < LIKELY { Ok(likely) } else { by_every(1, columns, &cells) }
 }
 
 /// Whether it can be that two pictures which are not yet wholly aligned show one scene. `cells` as for [`agreement`].
 pub(super) fn is_likely(cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<bool> {
-    Ok(by_every(3, &cells)?.mean >= LIKELY)
+    Ok(by_every(3, usize::MAX, &cells)?.mean >= LIKELY)
 }
 
 /// As [`agreement`], by every `n`th of the displacements.
-fn by_every(n: usize, cells: &impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
+fn by_every(n: usize, columns: usize, cells: &impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
     let least = AROUND.len().div_ceil(n) / LEAST[0];
-    let is_judged = |cell: &Cell| cell.strength >= 0.0 && cell.others as usize >= least;
-    let mut cells: Vec<Cell> = cells(n)?.into_iter().filter(is_judged).collect();
+    let is_judged = |(_, cell): &(usize, Cell)| cell.strength >= 0.0 && cell.others as usize >= least;
+    let mut cells: Vec<(usize, Cell)> = cells(n)?.into_iter().enumerate().filter(is_judged).collect();
     if cells.len() < LEAST[1] {
-        return Ok(Agreement { score: 0.0, mean: 0.5, clear: 0.5 });
+        return Ok(Agreement { score: 0.0, mean: 0.5, clear: 0.5, by_chance: [0; 2] });
     }
-    cells.sort_by(|a, b| b.strength.total_cmp(&a.strength));
-    let share = |cell: &Cell| f64::from(cell.less) / f64::from(2 * cell.others);
-    let mean = |cells: &[Cell]| cells.iter().map(share).sum::<f64>() / cells.len() as f64;
+    let share = |(_, cell): &(usize, Cell)| f64::from(cell.less) / f64::from(2 * cell.others);
+    let shares = cells.iter().map(|cell| ([cell.0 % columns, cell.0 / columns], share(cell)));
+    let by_chance = by_chance(&shares.collect::<Vec<_>>());
+    cells.sort_by(|a, b| b.1.strength.total_cmp(&a.1.strength));
+    let mean = |cells: &[(usize, Cell)]| cells.iter().map(share).sum::<f64>() / cells.len() as f64;
     let (all, clear) = (mean(&cells), mean(&cells[..cells.len() / 2]));
-    Ok(Agreement { score: (all - 0.5) * (12.0 * cells.len() as f64).sqrt(), mean: all, clear })
+    Ok(Agreement { score: (all - 0.5) * deviations(cells.len()), mean: all, clear, by_chance })
+}
+
+/// A mean of `n` results in standard deviations of what chance gives.
+fn deviations(n: usize) -> f64 {
+    (12.0 * n as f64).sqrt()
+}
+
+/// Of the ninths of the area of these cells, how many agree no better than by chance although the whole agrees, and how many hold
+/// cells. A map that is right in the middle and wrong at the edges agrees so. Each cell has its column, row and result.
+fn by_chance(cells: &[([usize; 2], f64)]) -> [usize; 2] {
+    let ends = [0, 1].map(|c| {
+        let of = || cells.iter().map(|(at, _)| at[c]);
+        (of().min().unwrap_or(0), of().max().map_or(1, |last| last + 1))
+    });
+    let mut parts = [(0.0, 0); 9];
+    for (at, share) in cells {
+        let [x, y] = [0, 1].map(|c| 3 * (at[c] - ends[c].0) / (ends[c].1 - ends[c].0));
+        let (sum, n) = &mut parts[3 * y + x];
+        (*sum, *n) = (*sum + share, *n + 1);
+    }
+    let mean = cells.iter().map(|(_, share)| share).sum::<f64>() / cells.len() as f64;
+    let agrees_by_chance = |(sum, n): &&(f64, usize)| {
+        let part = sum / *n as f64;
+        (part - 0.5) * deviations(*n) < CHANCE[0] && (mean - part) * deviations(*n) > CHANCE[1]
+    };
+    let there = || parts.iter().filter(|(_, n)| *n > 0);
+    [there().filter(agrees_by_chance).count(), there().count()]
 }
 
 /// The cells of two aligned pictures, row by row, by every `n`th of the displacements: the channels of A, and those of B
@@ -129,7 +163,7 @@ pub(super) fn cells(lanes: [&Image<f32>; 2], n: usize, cpu: &Cpu) -> Result<Vec<
 }
 
 /// How many cells channels of this size have along each axis.
-fn cells_of(size: Size) -> Size {
+pub(super) fn cells_of(size: Size) -> Size {
     Size::new(size.width / CELL, size.height / CELL)
 }
 
@@ -233,7 +267,7 @@ mod tests {
         for (stronger, flat, expected) in [(0.5, 0.0, true), (2.0, 0.0, false), (2.0, 0.8, true)] {
             let lanes = [channels([1, 2], stronger, flat), channels([1, 3], stronger, flat)];
             let cells = |n| cells(lanes.each_ref(), n, &cpu);
-            let found = agreement(cells).unwrap();
+            let found = agreement(12, cells).unwrap();
             assert!(found.score > 5.5 && found.mean > 0.66, "{found:?}");
             assert_eq!(found.is_more_than_chance(), expected, "{stronger}: {found:?}");
             assert_eq!(found.is_beyond_doubt(), expected, "{stronger}: {found:?}");
@@ -242,7 +276,22 @@ mod tests {
         let unlike = [channels([1, 2], 1.0, 0.0), channels([4, 3], 1.0, 0.0)];
         let cells = |n| cells(unlike.each_ref(), n, &cpu);
         assert!(!is_likely(cells).unwrap());
-        assert!(!agreement(cells).unwrap().is_more_than_chance());
+        assert!(!agreement(12, cells).unwrap().is_more_than_chance());
+    }
+
+    #[test]
+    fn parts_that_agree_by_chance_are_counted_where_others_agree() {
+        let by = |share: fn(usize, usize) -> f64, columns: usize| {
+            let cells = (0..20).flat_map(|y| (0..columns).map(move |x| ([x + 3, y + 2], share(x, y))));
+            by_chance(&cells.collect::<Vec<_>>())
+        };
+        let even = |x: usize, y: usize| ((7 * x + 3 * y) % 10) as f64 / 9.0;
+        assert_eq!(by(|_, _| 0.8, 30), [0, 9]);
+        assert_eq!(by(even, 30), [0, 9], "chance everywhere is refused elsewhere");
+        assert_eq!(by(|x, _| if x < 10 { 0.5 } else { 1.0 }, 30), [3, 9]);
+        assert_eq!(by(|x, y| if x < 10 && y > 13 { 0.5 } else { 0.8 }, 30), [1, 9]);
+        assert_eq!(by(|x, _| if x < 1 { 0.5 } else { 1.0 }, 2), [0, 6], "too few cells to tell");
+        assert_eq!(by_chance(&[]), [0, 0]);
     }
 
     #[test]
