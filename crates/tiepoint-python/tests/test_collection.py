@@ -370,7 +370,7 @@ def test_changed_photographs_are_matched_again(photographs, tmp_path):
         tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
     (images / "d.png").write_bytes((photographs / "a.png").read_bytes())
     (images / "e.png").symlink_to("gone.png")
-    with pytest.raises(tp.FormatError, match="1 of 4 photographs cannot be read, and max_unreadable is 0; .*e.png"):
+    with pytest.raises(tp.FormatError, match="1 of 4 photographs cannot be read .1 of them were left out by the scan., and max_unreadable is 0; .*e.png"):
         tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
     (images / "e.png").unlink()
     assert len(list(tp.collect(images, database, work=work, device="cpu").pairs())) == 3
@@ -423,8 +423,10 @@ def test_wrong_arguments_are_errors(tmp_path, photographs):
     with pytest.raises(tp.FormatError, match="none of the photographs"), pytest.warns(UserWarning, match="1 of 1"):
         tp.collect(photographs / "d.png", tmp_path / "db", device="cpu")
     unfinished = tp.Collection.scan(photographs, tmp_path / "work")
-    with pytest.raises(tp.Error, match="stage"):
+    with pytest.raises(tp.Error, match=r"call `Collection\.\w+\(\)` first"):
         list(unfinished.pairs())
+    with pytest.raises(tp.MismatchError, match="this collection has pairs = exhaustive: .* scanned with pairs = matches"):
+        unfinished.import_matches({})
 
 
 def test_the_page_shows_photographs_and_pairs(collection, tmp_path):

@@ -350,7 +350,6 @@ MISTAKEN = {
     "a mask in place of a model": (lambda g, f: tp.register(g, g, g), "option model is of the type ndarray: .* a name"),
     "a ratio in place of a model": (lambda g, f: tp.tie_points(f, f, 0.75), "option model is of the type float: .* a name"),
     "two lists in place of pairs": (lambda g, f: tp.Stereo(device="cpu").compute_many([g], [g]).__next__(), r"as zip\(lefts, rights\)"),
-    "no features": (lambda g, f: tp.concatenate([]), "there are no features"),
     "no folder": (lambda g, f: tp.collect(None, "x.db"), "images is None: expected a folder"),
 }
 

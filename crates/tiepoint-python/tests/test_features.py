@@ -173,7 +173,7 @@ def test_features_of_other_programs(features):
     with pytest.raises(tp.ImageError, match="1 places, but 2 descriptors"):
         tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((2, 128), np.uint8))
     with pytest.raises(tp.ImageError, match="uint8"):
-        tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 128)))
+        tp.Features.from_arrays(xy=[[1, 2]], descriptors=np.zeros((1, 128), np.int32))
     for name, value in [("octave", 200), ("layer", -1), ("sign", 0.5)]:
         with pytest.raises(tp.ImageError, match=f"{name} holds numbers that are no u?int8"):
             tp.Features.from_arrays(xy=[[1, 2]], **{name: np.array([value])})

@@ -274,7 +274,7 @@ def concatenate(several: Sequence[Features]) -> Features:
     kinds = sorted({(f.descriptors.dtype.name, f.descriptors.shape[1]) for f in here})
     if len(kinds) != 1:
         told = " and ".join(f"{n} {kind} values" if n else "none" for kind, n in kinds)
-        raise MismatchError(f"the features have descriptors of {told}: expected one kind" if kinds else "there are no features: expected one at least")
+        raise MismatchError(f"the features have descriptors of {told or 'no kind'}: expected one kind")
     names = ("xy", "scale", "angle", "response", "sign", "octave", "layer")
     columns: dict[str, Any] = {name: np.concatenate([getattr(f, name) for f in here]) for name in names}
     descriptors = np.concatenate([f.descriptors for f in here]) if kinds[0][1] else None

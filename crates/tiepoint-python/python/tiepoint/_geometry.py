@@ -388,9 +388,9 @@ def fit(
     return _estimated(xy_a, xy_b, model, None, cameras, K, None, device)
 
 
-def kind(model: Any) -> str:
+def kind(model: Any) -> Any:
     """The name of a kind of model, which was given as the third argument of a function."""
-    if isinstance(model, str):
+    if model is None or isinstance(model, str):
         return model
     raise OptionError(
         f"option model is of the type {type(model).__name__}: expected a name, such as 'homography'; what follows it is given by "
