@@ -146,8 +146,9 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
     let root = common_folder(places.iter().map(|place| place.folder.as_path()))
         .ok_or_else(|| Error::Mismatch("no folder of images and no image is given".into()))?;
     let (mut files, mut scanned) = (BTreeMap::new(), Scanned::default());
+    let masks = options.masks.as_ref().and_then(|masks| masks.canonicalize().ok());
     for place in &places {
-        for path in place.files(&mut scanned)? {
+        for path in place.files(masks.as_deref(), &mut scanned)? {
             match name(&path, &root) {
                 Ok(name) => _ = files.insert(name, path),
                 Err(reason) => scanned.refused.push((path, reason)),
@@ -267,8 +268,9 @@ impl Place {
         Ok(Self { folder: resolve(folder).map_err(fault)?, file })
     }
 
-    /// The file, whatever its extension, or all files below the folder that have the extension of an image.
-    fn files(&self, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
+    /// The file, whatever its extension, or all files below the folder that have the extension of an image, but those in the
+    /// folder of `masks`.
+    fn files(&self, masks: Option<&Path>, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);
         }
@@ -291,7 +293,10 @@ impl Place {
                 }
             };
             let (path, is_file) = (entry.path(), entry.file_type().is_file());
-            if entry.depth() > 0 && entry.file_name().to_string_lossy().starts_with('.') {
+            let is_masks = |masks| !is_file && path.canonicalize().is_ok_and(|path| path == masks);
+            if entry.depth() > 0 && masks.is_some_and(is_masks) {
+                walk.skip_current_dir();
+            } else if entry.depth() > 0 && entry.file_name().to_string_lossy().starts_with('.') {
                 if !is_file {
                     walk.skip_current_dir();
                 }

@@ -333,9 +333,10 @@ fn transparent_pixels_have_no_features_and_a_missing_mask_is_reported() {
     let opaque = folder.image("images/a.png");
     let shown = Image::from_fn(opaque.size(), |x, _| if x < 120 { 0_u8 } else { 255 });
     folder.write("images/half.png", image::with_alpha(&opaque, &shown).unwrap());
-    folder.make("masks");
-    folder.write("masks/c.png", shown);
-    let said = folder.notes("collect images --output some.db --masks masks --device cpu");
+    // Masks among the photographs are no photographs.
+    folder.make("images/masks");
+    folder.write("images/masks/c.png", shown);
+    let said = folder.notes("collect images --output some.db --masks images/masks --device cpu");
     let leftmost = |name| leftmost(&folder.at("some.db"), name);
     assert!(leftmost("a.png") < 100.0, "opaque and without a mask: features everywhere");
     // In COLMAP the centre of the first pixel is at 0.5.

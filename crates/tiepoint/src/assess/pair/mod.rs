@@ -549,7 +549,11 @@ impl PairEvidence {
                 value: px,
                 expected: format!("below {} px", REACH[0] * self.threshold_px),
                 verdict: Verdict::above(px / self.threshold_px, REACH),
-                text: format!("where inliers are fewest, the map is likely {px:.1} px off"),
+                text: match self.alternatives {
+                    // What both pictures have in common by their structure it does not tell.
+                    Some(_) => format!("where places are fewest, their scatter moves the map by {px:.1} px"),
+                    None => format!("where inliers are fewest, the map is likely {px:.1} px off"),
+                },
                 next: Some(format!(
                     "Crop to where both have features{}, or, if the scene has depth, `--model fundamental`",
                     match self.model.kind() {
