@@ -16,13 +16,13 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tiepoint::device::gpu::Api;
 use tiepoint::device::{Cancel, Cpu, Processor, Progress};
@@ -55,16 +55,53 @@ pub(crate) fn finish_background(py: Python<'_>) {
     py.detach(tiepoint::device::gpu::finish_background);
 }
 
-/// Before a fork: waits for a GPU that is being opened, because the child could not go on with it.
+/// How many threads open a device, or take or make a value of a process ([`OfProcess`]): the child of a fork would wait for ever for one
+/// that is not there. A fork waits until there is none, and holds the lock until it is over.
+static MAKING: Mutex<usize> = Mutex::new(0);
+static MADE: Condvar = Condvar::new();
+
+thread_local! {
+    static FORKING: RefCell<Option<MutexGuard<'static, usize>>> = const { RefCell::new(None) };
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts this thread in [`MAKING`] while it lives.
+struct Making;
+
+impl Making {
+    fn begin() -> Self {
+        if DEPTH.replace(DEPTH.get() + 1) == 0 {
+            *MAKING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        }
+        Self
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if DEPTH.replace(DEPTH.get() - 1) == 1 {
+            *MAKING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            MADE.notify_all();
+        }
+    }
+}
+
+/// Before a fork: waits for a device that is being opened, because the child could not go on with it.
 #[pyfunction]
 pub(crate) fn pause_opening(py: Python<'_>) {
-    py.detach(tiepoint::device::gpu::pause_opening);
+    py.detach(|| {
+        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = MADE.wait_while(making, |making| *making > 0).unwrap_or_else(PoisonError::into_inner);
+        FORKING.set(Some(none));
+        tiepoint::device::gpu::pause_opening();
+    });
 }
 
 /// After a fork.
 #[pyfunction]
 pub(crate) fn resume_opening(in_child: bool) {
     tiepoint::device::gpu::resume_opening(in_child);
+    FORKING.set(None);
 }
 
 /// A Python function that progress is reported to, and the progress to report next.
@@ -211,6 +248,7 @@ impl Device {
     }
 
     pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
+        let _making = Making::begin();
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*opened {
@@ -532,6 +570,7 @@ impl<T> Default for OfProcess<T> {
 impl<T> OfProcess<T> {
     /// The value, made if necessary. It must not be called while the interpreter's lock is held.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> tiepoint::Result<T>) -> tiepoint::Result<Arc<T>> {
+        let _making = Making::begin();
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*held {

@@ -47,8 +47,9 @@ use pyo3::prelude::*;
 /// The compiled half of tiepoint.
 #[pymodule]
 mod _core {
+    use numpy::{PyArray1, PyArrayMethods};
     use pyo3::prelude::*;
-    use pyo3::types::PyDict;
+    use pyo3::types::PyInt;
 
     #[pymodule_export]
     use crate::collection::{Collection, Results};
@@ -92,20 +93,17 @@ mod _core {
     use crate::tensor::described;
 
     /// Kernels are compiled and devices are opened on threads of their own, which end before the interpreter does and
-    /// stand still while a process is forked.
+    /// stand still while a process is forked (`tiepoint/__init__.py`).
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         py.import("atexit")?.call_method1("register", (module.getattr("finish_background")?,))?;
-        let os = py.import("os")?;
-        if os.hasattr("register_at_fork")? {
-            let partial = py.import("functools")?.getattr("partial")?;
-            let resume = |in_child: bool| partial.call1((module.getattr("resume_opening")?, in_child));
-            let calls = PyDict::new(py);
-            calls.set_item("before", module.getattr("pause_opening")?)?;
-            calls.set_item("after_in_parent", resume(false)?)?;
-            calls.set_item("after_in_child", resume(true)?)?;
-            os.call_method("register_at_fork", (), Some(&calls))?;
+        // What is made once is made here, where a fork waits for the import: a child would wait for ever for what another
+        // thread had begun to make.
+        let _ = PyInt::new(py, 0).extract::<bool>();
+        crate::device::device_of(py, None)?;
+        if py.import("sys")?.getattr("modules")?.contains("numpy")? {
+            drop(PyArray1::<u8>::zeros(py, 0, false).try_readonly());
         }
         // The stub lists what there is.
         module.delattr("__all__")

@@ -126,12 +126,13 @@ def test_listing_devices_harms_no_fork():
     assert (code == "0") == (auto == "cpu") and found == "True", told
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_process_may_fork_while_another_thread_imports():
-    """A thread's first calls import parts of the package; the child would wait for ever for what was half imported."""
+@pytest.mark.parametrize("pause", [0, 0.002, 0.004, 0.008, 0.015])
+def test_a_process_may_fork_while_another_thread_imports(pause):
+    """A thread's first calls import parts of the package and open a device; the child would wait for ever for what was half
+    done."""
     told = run(
-        """
-        import multiprocessing, threading, warnings
+        f"""
+        import multiprocessing, threading, time, warnings
         warnings.simplefilter("ignore", DeprecationWarning)
         import numpy as np
         import tiepoint as tp
@@ -139,6 +140,7 @@ def test_a_process_may_fork_while_another_thread_imports():
         def job():
             return len(tp.Sift(device="cpu").detect(image)), tp.register, tp.Stereo, tp.raster
         threading.Thread(target=job).start()
+        time.sleep({pause})
         child = multiprocessing.get_context("fork").Process(target=job)
         child.start()
         child.join(20)

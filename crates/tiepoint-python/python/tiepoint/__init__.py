@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 import importlib as _importlib
 import os as _os
+import sys as _sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,11 +111,29 @@ _GIVES = {
 }
 _HOMES = {name: home for home, names in _GIVES.items() for name in names.split()}
 #: Held while a module is imported, and while the process is forked: the child would wait for ever for an import that
-#: another thread had begun.
+#: another thread had begun, and for devices that were being opened.
 _importing = _thread.RLock()
+
+
+def _before_fork() -> None:
+    _importing.acquire()
+    if f"{__name__}._core" in _sys.modules:
+        from ._core import pause_opening
+
+        pause_opening()
+
+
+def _after_fork(in_child: bool) -> None:
+    if f"{__name__}._core" in _sys.modules:
+        from ._core import resume_opening
+
+        resume_opening(in_child)
+    _importing.release()
+
+
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(
-        before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
+        before=_before_fork, after_in_parent=lambda: _after_fork(False), after_in_child=lambda: _after_fork(True)
     )
 
 
