@@ -143,7 +143,7 @@ def from_opencv(
     )
 
 
-def _size(given: Sequence[int]) -> tuple[int, int]:
+def _size(given: Any) -> tuple[int, int]:
     """Width and height; fails for the shape of an array, whose first value is the height."""
     told = [int(value) for value in given]
     if len(told) != 2 or min(told) < 0:
