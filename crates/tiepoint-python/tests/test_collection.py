@@ -370,7 +370,7 @@ def test_changed_photographs_are_matched_again(photographs, tmp_path):
         tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
     (images / "d.png").write_bytes((photographs / "a.png").read_bytes())
     (images / "e.png").symlink_to("gone.png")
-    with pytest.raises(tp.FormatError, match="1 of 4 photographs cannot be read .1 of them were left out by the scan., and max_unreadable is 0; .*e.png"):
+    with pytest.raises(tp.FormatError, match="1 of 4 photographs cannot be read .of these, the scan left out 1., and max_unreadable is 0; .*e.png"):
         tp.collect(images, database, work=work, device="cpu", max_unreadable=0)
     (images / "e.png").unlink()
     assert len(list(tp.collect(images, database, work=work, device="cpu").pairs())) == 3

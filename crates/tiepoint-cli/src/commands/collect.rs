@@ -174,7 +174,7 @@ impl UnreadableArguments {
         match self.max_unreadable {
             Some(most) if unreadable > most => Err(Failure::work(format!(
                 "{unreadable} of {all} photographs cannot be read{}, and --max-unreadable allows {most}",
-                if_any(refused as u64, |n| format!(" ({n} of them were left out by the scan)"))
+                if_any(refused as u64, |n| format!(" (of these, the scan left out {n})"))
             ))),
             _ => Ok(()),
         }

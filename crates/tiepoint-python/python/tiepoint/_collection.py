@@ -629,7 +629,7 @@ def _collected(
     if max_unreadable is not None and unreadable > max_unreadable:
         name, reason = left_out[0]
         by_scan = len(collection.refused)
-        scanned = f" ({by_scan} of them were left out by the scan)" if by_scan else ""
+        scanned = f" (of these, the scan left out {by_scan})" if by_scan else ""
         raise FormatError(
             f"{unreadable} of {unreadable + there} photographs cannot be read{scanned}, and max_unreadable is {max_unreadable}; "
             f"{name}: {reason}"

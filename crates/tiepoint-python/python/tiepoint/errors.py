@@ -107,7 +107,7 @@ def _spelled(text: str) -> str:
             arguments.append(_OWNERS.get(name, "{}").format(argument))
         return f"`{', '.join(arguments)}`"
 
-    text = re.sub(r"run the stage `(\w+)`", lambda found: f"call `Collection.{_STAGES[found[1]]}()`", text)
+    text = re.sub(r"run the stage `(\w+)`", lambda found: f"call `Collection.{_STAGES.get(found[1], found[1])}()`", text)
     return re.sub(r"`([^`]*)`", call, text)
 
 

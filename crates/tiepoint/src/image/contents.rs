@@ -271,7 +271,7 @@ impl FileImage {
                 by_pixel!(self.image.view(), view => no_data::with_holes(view, no_data, alpha))
         {
             // A channel may lack data where another has some.
-            let shown = self.shown.clone().filter(|shown| self.is_masked(shown, no_data));
+            let shown = self.shown.as_ref().and_then(|shown| self.by_mask(shown, no_data));
             let holes = Self { image: image.into(), no_data: None, shown, ..self.about() };
             let found = holes.placed(size, place)?;
             let AnyImage::F32(floats) = &found.image else { unreachable!("floats stay floats") };
@@ -313,15 +313,19 @@ impl FileImage {
         Ok(resampled(image, valid))
     }
 
-    /// Whether `shown` hides a pixel whose searched bands hold data, as a mask beside the no-data value does.
-    fn is_masked(&self, shown: &Image<u8>, no_data: f64) -> bool {
-        by_pixel!(self.image.view(), view => (0..view.size().height).any(|y| {
-            let mut pixels = view.row(y).chunks_exact(view.channels()).zip(shown.row(y));
-            pixels.any(|(pixel, shown)| *shown == 0 && !self.layout.marked(pixel, no_data))
-        }))
+    /// `shown` without the pixels that the no-data value of the searched bands hides, whose other bands may hold data; `None`
+    /// if no other is hidden, as a mask beside that value hides them.
+    fn by_mask(&self, shown: &Image<u8>, no_data: f64) -> Option<Image<u8>> {
+        let Layout { channels, first, colours, .. } = self.layout;
+        let shown = by_pixel!(self.image.view(), view => Image::from_fn(view.size(), |x, y| {
+            let pixel = &view.row(y)[x * channels..][..channels];
+            let is_nan = no_data.is_nan() && pixel[first..first + colours].iter().all(|v| v.to_f32().is_nan());
+            if is_nan || self.layout.marked(pixel, no_data) { 255 } else { shown.row(y)[x] }
+        }));
+        shown.data().contains(&0).then_some(shown)
     }
 
-    /// `shown` without the pixels whose searched bands have the no-data value.
+    /// `shown`, in which the pixels whose searched bands have the no-data value are hidden.
     fn unmarked(&self, no_data: f64) -> Result<Option<Image<u8>>> {
         let marks = by_pixel!(self.image.view(), view => {
             let marked = |x: usize, y: usize| {
@@ -329,7 +333,8 @@ impl FileImage {
             };
             Image::from_fn(view.size(), |x, y| 255 * u8::from(!marked(x, y)))
         });
-        Ok(Mask::from(self.shown.as_ref().map(Image::view)).and(marks)?.into_image())
+        let hidden = Mask::from(self.shown.as_ref().map(Image::view)).and(marks)?.into_image();
+        Ok(hidden.filter(|hidden| hidden.data().contains(&0)))
     }
 
     /// Whether a channel may hold data where another has the no-data value: those of floats, and bands that are no

@@ -157,9 +157,9 @@ const LOOK: &str = "Do both pictures show the same place? Look at one laid on th
 
 /// What to do where a map may be right only in a part.
 const ONLY_A_PART: &str = "Look at one laid on the other (`tiepoint register --overlay`): do edges continue there? If not, crop both \
-                          to the part in which they do, or correct what is known of lens and viewpoint before";
+                          to the part in which they do, or first remove lens distortion and known perspective";
 
-fn other_maps(of: Alternatives, reasons: &mut Vec<Reason>) {
+fn other_maps(of: Alternatives, is_epipolar: bool, reasons: &mut Vec<Reason>) {
     let Alternatives { places, halves, repeats, repeats_px, parts_by_chance: [by_chance, parts] } = of;
     let text = format!("{} places of the search agree on this map, {} on another", places[0], places[1]);
     reasons.push(Reason::share_above("rival", rival(places), RIVAL, text, LOOK));
@@ -177,6 +177,10 @@ fn other_maps(of: Alternatives, reasons: &mut Vec<Reason>) {
         text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
         next: Some(LOOK.into()),
     });
+    // What lies off the plane of a map need not agree with it.
+    if is_epipolar {
+        return;
+    }
     let text = format!("in {by_chance} of {parts} parts structure agrees no better than by chance");
     let share = by_chance as f64 / parts.max(1) as f64;
     reasons.push(Reason::share_above("parts", share, PARTS_BY_CHANCE, text, ONLY_A_PART));
@@ -453,7 +457,7 @@ impl PairEvidence {
             self.alike(&mut reasons);
         }
         if let Some(alternatives) = self.alternatives {
-            other_maps(alternatives, &mut reasons);
+            other_maps(alternatives, self.model.kind().is_epipolar(), &mut reasons);
         }
         if let Some(expected) = self.by_chance {
             let share = expected / inliers;
@@ -550,7 +554,7 @@ impl PairEvidence {
                 expected: format!("below {} px", REACH[0] * self.threshold_px),
                 verdict: Verdict::above(px / self.threshold_px, REACH),
                 text: match self.alternatives {
-                    // What both pictures have in common by their structure it does not tell.
+                    // Scatter does not show whether the places correspond at all.
                     Some(_) => format!("where places are fewest, their scatter moves the map by {px:.1} px"),
                     None => format!("where inliers are fewest, the map is likely {px:.1} px off"),
                 },

@@ -278,9 +278,9 @@ impl Judge<'_> {
         off < 3 || false_alarms(wrong.max(off), off, 2, chance(self, f, &every)) > PARALLAX_ALARMS
     }
 
-    /// The inliers of the fundamental matrix `f` but those so far from the plane of most that chance could explain all that
-    /// are as far. The matrix may be any that fits the plane, and then wrong matches near its lines obey it. `plane` judges
-    /// the plane's homography `h`.
+    /// The inliers of `f`, without those far from the plane that chance could explain. On a plane many matrices fit, and wrong
+    /// matches near the lines of one obey it. Fewer than three at a distance could always be there by chance. `plane` judges the
+    /// plane's homography `h`.
     pub(in crate::geometry) fn without_chance_parallax(
         &self,
         f: &Mat3,

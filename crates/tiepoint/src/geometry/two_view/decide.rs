@@ -3,8 +3,8 @@
 //! If an essential matrix has nearly as many inliers as the fundamental one, the focal lengths are right. If a
 //! homography has nearly as many inliers as the epipolar geometry, the scene is a plane or the camera only turned. If
 //! the focal lengths are known, it turned if K R K⁻¹ of the nearest rotation explains nearly as many inliers, too.
-//! Finally the inliers are tested for a watermark. One rule is not COLMAP's: of a plane or a camera that only turned, the
-//! epipolar geometry may be any that fits, so that inliers far from the homography count only if chance cannot explain them.
+//! Finally the inliers are tested for a watermark. One rule is not COLMAP's: of a plane or a turn many
+//! epipolar geometries fit, so inliers far from the homography count only if chance cannot explain them.
 
 use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};

@@ -42,8 +42,8 @@ use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
-/// Pictures whose sides have fewer pixels than this (in the mean) are enlarged to about twice as many, by a whole number up to the
-/// second: they hold too few corners and windows as they are.
+/// Pictures of fewer pixels than the square of this are enlarged to about twice the side, by a whole number of at most the second: at
+/// their own size they have too few corners and windows.
 const SMALL: f64 = 128.0;
 const MOST_ENLARGED: f64 = 4.0;
 /// The widest range of scales.
@@ -230,7 +230,7 @@ const CELL: usize = 24;
 pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Option<f64>> {
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
-    if a.size() != b.size() {
+    if a.full != b.full {
         return Ok(None);
     }
     let (both, Size { width, height }) = ([&a.intensity, &b.intensity], a.size());

@@ -26,7 +26,7 @@ use fearless_simd::Simd;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
+/// A similarity from A to B, and a more general map where clearly more matches agree on one: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
 /// searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hypothesis {
@@ -56,17 +56,18 @@ impl Hypothesis {
 
     /// `first`, then this one.
     pub(super) fn after(&self, first: &Self) -> Self {
-        let turned = first.homography().unwrap_or_default();
-        let grown = self.grown.map(|map| map.compose(&turned));
+        let grown = self.grown.and_then(|map| Some(map.compose(&first.homography().ok()?)));
         Self { turn: times(self.turn, first.turn), shift: self.apply(first.shift), cells: self.cells, grown }
     }
 
     /// Whether it takes this place in A about as a map does: to within [`SAME_PLACE`], at about the same turn and scale.
     pub(super) fn is_like(&self, map: &Homography, at: [f64; 2]) -> bool {
-        let beside = map.apply(at).zip(map.apply([at[0] + 1.0, at[1]]));
-        beside.is_some_and(|(place, next)| {
-            let [c, s] = over(self.turn, minus(next, place));
-            squared(minus(self.apply(at), place)) < SAME_PLACE * SAME_PLACE
+        let beside = |map: &Homography| map.apply(at).zip(map.apply([at[0] + 1.0, at[1]]));
+        beside(map).is_some_and(|(place, next)| {
+            let own = self.grown.and_then(|grown| beside(&grown));
+            let (own, turn) = own.map_or((self.apply(at), self.turn), |(own, next)| (own, minus(next, own)));
+            let [c, s] = over(turn, minus(next, place));
+            squared(minus(own, place)) < SAME_PLACE * SAME_PLACE
                 && squared([c - 1.0, s]) < SAME_TURN * SAME_TURN
         })
     }
@@ -87,8 +88,9 @@ const NEAR: f64 = 5.0;
 const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 /// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
-/// A more general map than a similarity is taken where so many times as many matches agree on it; and how often it is fitted.
-const GROWS: f64 = 1.25;
+/// A more general map than a similarity is taken where so many times as many matches agree on it, and so many more; and how often
+/// it is fitted.
+const GROWS: [f64; 2] = [1.25, 8.0];
 const GROWTH: usize = 10;
 /// The least distance between the two matches of a sample.
 const BASE: f64 = 20.0;
@@ -407,7 +409,8 @@ impl Fit {
         let mut grown = None;
         for &next in beyond_similarity(kind) {
             if let Some((agree, map)) = self.grow(next, &best)
-                && agree.len() as f64 >= GROWS * best.len() as f64
+                && agree.len() as f64 >= GROWS[0] * best.len() as f64
+                && agree.len() >= best.len() + GROWS[1] as usize
             {
                 (best, grown) = (agree, Some(map));
             }

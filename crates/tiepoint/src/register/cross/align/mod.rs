@@ -289,8 +289,8 @@ fn settled_by(
                 if is_evident { evident(&mut led, kind, &windows, overlap) } else { fitted(led, &windows) };
             let Some(WeightedFit { b_from_a: step, .. }) = step else { return Ok(None) };
             map = map.compose(&step);
-            let [[a, b, _], [c, d, _], _] = map.matrix();
-            if !(0.6..1.6).contains(&(a * d - b * c)) {
+            let ([[a, b, _], [c, d, _], _], scale) = (map.matrix(), spread(&map, size));
+            if a * d - b * c <= 0.0 || !(0.6..1.6).contains(&(scale * scale)) {
                 return Ok(None);
             }
             pass = match step.moves(size) <= STILL {
