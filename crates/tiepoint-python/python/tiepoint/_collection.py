@@ -336,7 +336,8 @@ class Collection:
         if chosen is None:
             return None
         count, warning = chosen
-        warn(*([] if warning is None else [warning]))
+        if warning is not None:
+            warn(warning)
         return count
 
     def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> Matched:

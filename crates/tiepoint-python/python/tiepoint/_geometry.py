@@ -393,8 +393,8 @@ def kind(model: Any) -> Any:
     if model is None or isinstance(model, str):
         return model
     raise OptionError(
-        f"option model is of the type {type(model).__name__}: expected a name, such as 'homography'; what follows it is given by "
-        "its name"
+        f"option model is of the type {type(model).__name__}: expected a name, such as 'homography'; cameras, masks and "
+        "thresholds are given by name, such as threshold=3.0"
     )
 
 

@@ -338,6 +338,6 @@ def tie_points(
     options = matching(ratio, mutual, same_sign, max_distance)
     estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
     again = second(rematch)
-    if model is not None and kind(model) == "essential":  # type: ignore[comparison-overlap]
+    if kind(model) == "essential":
         raise OptionError("option model is essential, which needs cameras: expected fundamental, and then estimate(…, \"essential\", K=K)")
     return tied(a, b, _core.tie_points(device, *_checked(a, b, max_distance), model, options, estimation, again))
