@@ -177,13 +177,12 @@ fn other_maps(of: Alternatives, is_epipolar: bool, reasons: &mut Vec<Reason>) {
         text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
         next: Some(LOOK.into()),
     });
-    // What lies off the plane of a map need not agree with it.
-    if is_epipolar {
-        return;
+    // In a scene with depth, structure off the plane of the map that led the search need not agree with it.
+    if !is_epipolar {
+        let text = format!("in {by_chance} of {parts} parts structure agrees no better than by chance");
+        let share = by_chance as f64 / parts.max(1) as f64;
+        reasons.push(Reason::share_above("parts", share, PARTS_BY_CHANCE, text, ONLY_A_PART));
     }
-    let text = format!("in {by_chance} of {parts} parts structure agrees no better than by chance");
-    let share = by_chance as f64 / parts.max(1) as f64;
-    reasons.push(Reason::share_above("parts", share, PARTS_BY_CHANCE, text, ONLY_A_PART));
 }
 
 /// The most of these displacements that lie in a square of three times `side`.

@@ -268,14 +268,17 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether chance could explain the inliers of the fundamental matrix `f` that are farther from a plane than a limit.
-    /// `off_plane` holds the squared distance of every match from it, as `limit` is.
-    fn is_parallax_chance(&self, f: &Mat3, inliers: &[usize], off_plane: &[f64], limit: f64) -> bool {
-        let off = inliers.iter().filter(|i| off_plane[**i] > limit).count();
+    /// The probability that a match at any place in the pictures agrees with a fundamental matrix.
+    fn anywhere(&self, f: &Mat3) -> f64 {
+        chance(self, f, &(0..self.points.len()).collect::<Vec<_>>())
+    }
+
+    /// Whether chance could explain the inliers that are off a plane, if a wrong match agrees with the probability `p`.
+    fn is_parallax_chance(&self, inliers: &[usize], p: f64, is_off: impl Fn(&usize) -> bool) -> bool {
+        let off = inliers.iter().filter(|i| is_off(i)).count();
         let wrong = self.points.len() - (inliers.len() - off);
-        let every: Vec<usize> = (0..self.points.len()).collect();
         // Two matches off the plane fix the epipole, more confirm it.
-        off < 3 || false_alarms(wrong.max(off), off, 2, chance(self, f, &every)) > PARALLAX_ALARMS
+        off < 3 || false_alarms(wrong.max(off), off, 2, p) > PARALLAX_ALARMS
     }
 
     /// The inliers of `f`, without those far from the plane that chance could explain. On a plane many matrices fit, and wrong
@@ -288,12 +291,12 @@ impl Judge<'_> {
         plane: &Self,
         h: &Mat3,
     ) -> Vec<usize> {
-        let off_plane = plane.residuals(h);
+        let (off_plane, p) = (plane.residuals(h), self.anywhere(f));
         // Noise puts some just off the plane, and few wrong matches are as near: only greater distances are judged, each by
         // itself.
         let limit = |power: i32| plane.threshold * plane.threshold * f64::from(1 << (2 * power));
-        let chance = |far: &f64| self.is_parallax_chance(f, inliers, &off_plane, *far);
-        let far = (1..=PARALLAX_LIMITS).map(limit).find(chance).unwrap_or(f64::INFINITY);
+        let is_chance = |far: &f64| self.is_parallax_chance(inliers, p, |i| off_plane[*i] > *far);
+        let far = (1..=PARALLAX_LIMITS).map(limit).find(is_chance).unwrap_or(f64::INFINITY);
         inliers.iter().copied().filter(|i| off_plane[*i] <= far).collect()
     }
 
@@ -341,7 +344,8 @@ impl Judge<'_> {
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     plane_of_most(all, judge, f, inliers).is_some_and(|plane| {
         let off_plane = all.as_kind(ModelKind::Homography).residuals(&plane);
-        all.is_parallax_chance(f, inliers, &off_plane, all.threshold * all.threshold)
+        let off = |i: &usize| off_plane[*i] > all.threshold * all.threshold;
+        all.is_parallax_chance(inliers, all.anywhere(f), off)
     })
 }
 

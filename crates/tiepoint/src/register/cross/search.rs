@@ -8,7 +8,8 @@
 //! The combinations with the best scores are fitted. Similarities through two matches that voted together, near that
 //! turn and scale, are judged by how many matches lie within 5 pixels. The matches are those of this combination and of
 //! its neighbours, at most one turn and one level away: between two turns or levels each neighbour finds some of the
-//! right matches, and none finds enough. The resulting hypotheses are ordered by how many places they cover in both
+//! right matches, and none finds enough. A similarity grows to an affine map, and that to a homography, where clearly more
+//! matches agree: each is fitted again and again to what agrees with the fit before. The resulting hypotheses are ordered by how many places they cover in both
 //! pictures, because one edge that resembles another gives many matches in one place.
 
 use crate::Result;
@@ -26,8 +27,8 @@ use fearless_simd::Simd;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A similarity from A to B, and a more general map where clearly more matches agree on one: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are
-/// searched.
+/// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are searched;
+/// and a more general map, where clearly more matches agree on one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hypothesis {
     /// (c, s).
