@@ -80,6 +80,11 @@ struct Part {
 /// All tests, the parts that take longest first, so that the others fill the gaps.
 const PARTS: [Part; 8] = [
     Part {
+        name: "pages",
+        run: report::test,
+        variables: |prepared| prepared.browser.then_some(&prepared.variables),
+    },
+    Part {
         name: "python",
         run: |_| python_package::run(CHECKED),
         variables: |prepared| prepared.python.then_some(&prepared.variables),
@@ -93,11 +98,6 @@ const PARTS: [Part; 8] = [
         name: "programs",
         run: |data| tests(CHECKED, &PROGRAMS[1..], data, vec![]),
         variables: everywhere,
-    },
-    Part {
-        name: "pages",
-        run: report::test,
-        variables: |prepared| prepared.browser.then_some(&prepared.variables),
     },
     Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
     Part {
@@ -141,9 +141,10 @@ pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the parts that can run here, one for each core at a time and two at least: much of each keeps one core busy. Each
-/// is a process of its own, whose lines are printed together when it has ended. One that fails does not hide the results
-/// of the others, and its last lines, which name the tests that failed, are printed once more at the end.
+/// Runs the parts that can run here, one more at a time than there are cores: most keep one core busy, but that of pages waits
+/// for its browser for half of its time. Each is a process of its own, whose lines are printed together when it has ended.
+/// One that fails does not hide the results of the others, and its last lines, which name the tests that failed, are
+/// printed once more at the end.
 fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = PARTS.iter().filter_map(|part| Some((part.name, (part.variables)(prepared)?)));
@@ -151,7 +152,7 @@ fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     std::thread::scope(|scope| {
-        for _ in 0..cores.clamp(2, PARTS.len()) {
+        for _ in 0..PARTS.len().min(cores + 1) {
             scope.spawn(|| {
                 while let Some((name, variables)) = next() {
                     if let Err(error) = in_a_process(this, name, variables, cores.div_ceil(2)) {
