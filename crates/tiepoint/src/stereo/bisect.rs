@@ -113,7 +113,7 @@ fn selection(
     out: &mut Stages,
 ) -> [Image<f32>; 2] {
     let mut expected = StereoResult::new(pair.size(), true, true);
-    let input = AggregationInput::new(source, pair, options, options.penalties());
+    let input = AggregationInput::new(source, pair, options);
     aggregate(&input, (&mut expected, None), workspace, cpu).unwrap();
     let (left, right, confidence) =
         (expected.disparity, expected.right.unwrap(), expected.confidence.unwrap());

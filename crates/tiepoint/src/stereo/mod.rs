@@ -153,7 +153,8 @@ pub struct Stereo {
 struct Prepared<'a> {
     pair: &'a Pair,
     source: &'a dyn CostSource,
-    penalties: Penalties,
+    /// With the penalties that suit the costs.
+    options: StereoOptions,
     workspace: &'a mut Workspace,
     cpu: Cpu,
     /// Where the costs come from, if some of them may be unknown.
@@ -246,7 +247,7 @@ impl Stereo {
         let shapes = PictureShape::of_pictures(&pictures)?;
         let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
         let input = PlanInput::pictures((shapes, cost.compares), &pictures);
-        self.check_sums(cost.greatest, options.penalties())?;
+        options.check_sums(cost.greatest)?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
         let found = self.with_plans(|cache| cache.compute(gpu, options, (&input, &cost), &cpu));
@@ -327,13 +328,13 @@ impl Stereo {
         processor: &Processor,
     ) -> Result<Image<u16>> {
         self.with_volume(costs, scale, pair, masks, &processor.cpu, |prepared| {
-            let Prepared { pair, source, penalties, workspace, cpu, .. } = prepared;
-            self.check_sums(source.greatest(), penalties)?;
-            let mut sums = Image::try_filled(pair.size(), self.options.disparities, 0)?;
+            let Prepared { pair, source, options, workspace, cpu, .. } = prepared;
+            options.check_sums(source.greatest())?;
+            let mut sums = Image::try_filled(pair.size(), options.disparities, 0)?;
             // The selection always writes disparities.
             let mut chosen = StereoResult::new(pair.size(), false, false);
             let output = (&mut chosen, Some(sums.data_mut()));
-            let input = AggregationInput::new(source, pair, &self.options, penalties);
+            let input = AggregationInput::new(source, pair, &options);
             aggregate(&input, output, workspace, &cpu.part(pair.size().area()))?;
             Ok(sums)
         })
@@ -353,25 +354,25 @@ impl Stereo {
         let known = volume.mask(cpu);
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
         let masks = Masks { left: left.view(), right: masks.right };
-        let penalties = self.penalties_of_given(volume.scaling.penalties())?;
+        let options = self.options_for_given(volume.scaling.penalties())?;
         let [left, right] = pair;
         let pair = &Pair::new(&Pictures::new([left, right], masks)?, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
-            work(Prepared { pair, source: volume, penalties, workspace, cpu, volume: Some(volume) })
+            work(Prepared { pair, source: volume, options, workspace, cpu, volume: Some(volume) })
         })
     }
 
-    /// The penalties for costs of the caller's, which these suit; fails where the options ask for what such costs
-    /// cannot give.
-    fn penalties_of_given(&self, suited: Penalties) -> Result<Penalties> {
+    /// The options for costs of the caller's, which these penalties suit; fails where the options ask for what such
+    /// costs cannot give.
+    fn options_for_given(&self, suited: Penalties) -> Result<StereoOptions> {
         if self.options.right_view == RightView::Aggregated {
             let expected = "diagonal or off: a cost volume knows the left view only";
             return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
         let penalties = self.options.penalties_for(suited);
         penalties.check()?;
-        Ok(penalties)
+        Ok(self.options.with_penalties(penalties))
     }
 
     /// Prepares a pair for the cost of the options, which may learn from it first, and continues with `work`.
@@ -398,8 +399,7 @@ impl Stereo {
         self.with_workspace(|workspace| {
             let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu: &cpu, gpu: gpu.as_ref() };
             let source = &*cost.source(learn)?;
-            let penalties = options.penalties();
-            work(Prepared { pair: &pair, source, penalties, workspace, cpu, volume: None })
+            work(Prepared { pair: &pair, source, options: *options, workspace, cpu, volume: None })
         })
     }
 
@@ -416,20 +416,10 @@ impl Stereo {
         self.on_gpu.with(|| Ok(PlanCache::default()), work)
     }
 
-    /// Fails when the sums of these costs could exceed 16 bits.
-    fn check_sums(&self, greatest: u16, penalties: Penalties) -> Result<()> {
-        let sum = self.options.paths.count() as u32 * (u32::from(greatest) + u32::from(penalties.p2));
-        if sum > u32::from(u16::MAX) {
-            let expected = "so that paths times (greatest cost + p2) is at most 65535";
-            return Err(Error::option("p2", penalties.p2, expected));
-        }
-        Ok(())
-    }
-
     /// Aggregates the costs, chooses disparities and refines them, on the GPU or the CPU.
     fn disparities(&self, prepared: Prepared<'_>, processor: &Processor) -> Result<StereoResult> {
-        let Prepared { pair, source, penalties, .. } = prepared;
-        self.check_sums(source.greatest(), penalties)?;
+        let Prepared { pair, source, options, .. } = prepared;
+        options.check_sums(source.greatest())?;
         let processor = processor.clone().with_cpu(prepared.cpu.clone());
         processor.gpu_or_cpu(
             "dense stereo",
@@ -480,11 +470,10 @@ impl Stereo {
     }
 
     fn on_cpu(&self, prepared: Prepared<'_>) -> Result<StereoResult> {
-        let Prepared { pair, source, penalties, workspace, cpu, volume } = prepared;
-        self.check_sums(source.greatest(), penalties)?;
-        let input = &AggregationInput::new(source, pair, &self.options, penalties);
+        let Prepared { pair, source, options, workspace, cpu, volume } = prepared;
+        options.check_sums(source.greatest())?;
+        let input = &AggregationInput::new(source, pair, &options);
         let cpu = &cpu;
-        let options = &self.options;
         let mut out = StereoResult::new(pair.size(), options.selects_right(), options.confidence);
         let pixels = pair.size().area();
         aggregate(input, (&mut out, None), workspace, &cpu.part(pixels))?;
@@ -492,7 +481,7 @@ impl Stereo {
             && let Some(source) = source.exchanged()
         {
             let exchanged = pair.exchanged();
-            let input = AggregationInput::new(&*source, &exchanged, options, penalties);
+            let input = AggregationInput::new(&*source, &exchanged, &options);
             let mut right = StereoResult::new(pair.size(), false, false);
             aggregate(&input, (&mut right, None), workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&right.disparity));

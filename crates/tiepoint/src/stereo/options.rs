@@ -2,8 +2,8 @@
 
 use super::speckle::SpeckleOptions;
 use super::{CensusWindow, Cost, Penalties};
-use crate::Error;
 use crate::options::{named, options};
+use crate::{Error, Result};
 
 named! {
     /// The directions along which costs are aggregated.
@@ -163,6 +163,16 @@ impl StereoOptions {
         let p2 = self.p2.unwrap_or_else(|| suited.p2.max(p1).max(self.p2_least.unwrap_or(0)));
         let p2_least = self.p2_least.unwrap_or_else(|| suited.p2_least.max(p1).min(p2));
         Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(suited.gradient) }
+    }
+
+    /// Fails when the sums of costs up to `greatest` could exceed 16 bits.
+    pub(super) fn check_sums(&self, greatest: u16) -> Result<()> {
+        let p2 = self.penalties().p2;
+        if self.paths.count() as u32 * (u32::from(greatest) + u32::from(p2)) > u32::from(u16::MAX) {
+            let expected = "so that paths times (greatest cost + p2) is at most 65535";
+            return Err(Error::option("p2", p2, expected));
+        }
+        Ok(())
     }
 
     /// Whether the right view is selected from the sums of the left one.

@@ -184,7 +184,7 @@ impl StereoStream {
         let Some(cost) = cost else { return Ok(false) };
         let input = PlanInput::pictures((shapes, cost.compares), &pictures);
         let (options, cpu) = (*stereo.options(), processor.cpu.clone());
-        stereo.check_sums(cost.greatest, options.penalties())?;
+        options.check_sums(cost.greatest)?;
         let threads = (&cpu, self.copying.as_ref().unwrap_or(&cpu));
         let (places, work) = (self.slots * self.batch, (&input, &cost));
         match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, threads)) {
@@ -209,7 +209,7 @@ impl StereoStream {
                     return stereo.on_cpu(prepared).map(Some);
                 }
             };
-            stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
+            prepared.options.check_sums(prepared.source.greatest())?;
             let threads = (&cpu, copying.as_ref().unwrap_or(&cpu));
             let cost = GpuCost::of(prepared.source);
             let work = (&PlanInput::ready(&options, prepared.pair, &cost), &cost);

@@ -142,7 +142,7 @@ impl<T: Value> Pass<'_, T> {
     }
 
     fn grey(&self, v: usize) -> &[u8] {
-        self.input.costs.pair.bytes(View::Left).row(self.row(v))
+        self.input.pair.bytes(View::Left).row(self.row(v))
     }
 }
 
@@ -164,7 +164,7 @@ impl<T: Value, A: Value> BandScratch<T, A> {
         let pixels = self.p2.as_chunks_mut().0;
         for (r, p2) in pixels.chunks_mut(width).take(band.count).enumerate() {
             let v = band.first + r;
-            pass.input.costs.prepare(pass.level, pass.row(v), padded, &mut self.rows[r]);
+            pass.input.prepare(pass.level, pass.row(v), padded, &mut self.rows[r]);
             let above = |n| v.checked_sub(n).map(|v| pass.grey(v));
             let above = (above, pass.backward);
             p2_of_row(simd, &pass.p2_penalty, pass.grey(v), above, &mut self.planes, p2, directions);
@@ -309,9 +309,9 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
         if !active.is_empty() {
             let column = walk.column(at, &active);
             let costs = &mut costs[..active.len() * padded];
-            T::column(&input.costs, pass.level, column, &mut rows[active.clone()], costs);
-            if input.disparities() < padded {
-                costs.chunks_exact_mut(padded).for_each(|c| c[input.disparities()..].fill(A::NONE));
+            T::column(input.source, pass.level, column, &rows[active.clone()], costs);
+            if input.options.disparities < padded {
+                costs.chunks_exact_mut(padded).for_each(|c| c[input.options.disparities..].fill(A::NONE));
             }
             if let Some(sums) = &band.sums {
                 walk.fetch_sums(at + 1, sums);

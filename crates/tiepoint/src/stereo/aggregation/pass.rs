@@ -7,10 +7,10 @@ use super::memory::{Stored, Workspace};
 use super::p2_penalty::P2Penalty;
 use super::recurrence::{Sum, Value};
 use super::{Cross, Directions, Horizontal, Knight, Star};
-use crate::device::{Cpu, SimdLevel, dispatch};
+use crate::device::{Cpu, Level, SimdLevel, dispatch};
 use crate::error::Shortage;
 use crate::image::Size;
-use crate::stereo::cost::{CostSource, Costs};
+use crate::stereo::cost::{CostRow, CostSource, RowLayout};
 use crate::stereo::pair::Pair;
 use crate::stereo::winner_takes_all::{self, OutputRow};
 use crate::stereo::{Paths, Penalties, StereoOptions, StereoResult};
@@ -33,10 +33,11 @@ const FRESH: u64 = 128 << 20;
 
 /// The costs to aggregate, and how a disparity is chosen from the sums.
 pub(in crate::stereo) struct AggregationInput<'a> {
-    pub(in crate::stereo) costs: Costs<'a>,
-    /// In place of those of the options.
-    pub(in crate::stereo) penalties: Penalties,
+    pub(in crate::stereo) source: &'a dyn CostSource,
+    pub(in crate::stereo) pair: &'a Pair,
     pub(in crate::stereo) options: StereoOptions,
+    /// Those of the options.
+    pub(in crate::stereo) penalties: Penalties,
 }
 
 impl<'a> AggregationInput<'a> {
@@ -44,18 +45,18 @@ impl<'a> AggregationInput<'a> {
         source: &'a dyn CostSource,
         pair: &'a Pair,
         options: &StereoOptions,
-        penalties: Penalties,
     ) -> Self {
-        let StereoOptions { min_disparity, disparities, .. } = *options;
-        Self { costs: Costs { source, pair, min_disparity, disparities }, penalties, options: *options }
+        Self { source, pair, options: *options, penalties: options.penalties() }
     }
 
     pub(in crate::stereo) fn size(&self) -> Size {
-        self.costs.pair.size()
+        self.pair.size()
     }
 
-    pub(in crate::stereo) const fn disparities(&self) -> usize {
-        self.costs.disparities
+    /// Prepares the costs of row `y` for `padded` disparities.
+    pub(in crate::stereo) fn prepare(&self, level: Level, y: usize, padded: usize, row: &mut CostRow) {
+        let layout = RowLayout::new(self.size().width, self.options.min_disparity, padded);
+        self.source.prepare(level, self.pair, y, layout, row);
     }
 
     /// A bound of all sums.
@@ -65,7 +66,7 @@ impl<'a> AggregationInput<'a> {
 
     /// A bound of all path costs.
     fn greatest_path_cost(&self) -> u32 {
-        u32::from(self.costs.source.greatest()) + u32::from(self.penalties.p2)
+        u32::from(self.source.greatest()) + u32::from(self.penalties.p2)
     }
 }
 
@@ -161,10 +162,11 @@ where
     // Of at most half as many disparities as the longest vector has bytes, shorter vectors leave less to do and to store.
     let bytes = |cpu: &Cpu| dispatch!(cpu.level(), simd => vector(simd));
     let shorter = cpu.clone().at_level(SimdLevel::Avx2).ok();
-    let shorter = shorter.as_ref().filter(|it| input.disparities() <= bytes(it) && bytes(it) < bytes(cpu));
+    let shorter =
+        shorter.as_ref().filter(|it| input.options.disparities <= bytes(it) && bytes(it) < bytes(cpu));
     let cpu = shorter.unwrap_or(cpu);
     let lanes = bytes(cpu);
-    let padded = input.disparities().next_multiple_of(lanes);
+    let padded = input.options.disparities.next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width as u64).saturating_mul((F::DEPTH * (N - 1)) as u64 * pixel);
     let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
@@ -302,8 +304,7 @@ mod tests {
         let cost = CostVolume::of_integers(&costs, 1);
         let plan = |memory, kept| {
             let options = StereoOptions::default().with_memory(memory);
-            let penalties = options.penalties();
-            let input = AggregationInput::new(&cost, &pair, &options, penalties);
+            let input = AggregationInput::new(&cost, &pair, &options);
             Groups::plan(&input, kept, 1920 * 128, 3 * 1920 * 128, 1 << 20)
         };
         let rows = |memory, kept| {

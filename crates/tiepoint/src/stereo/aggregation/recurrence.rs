@@ -2,7 +2,7 @@
 
 use super::path_ring::{PAD, PixelPaths};
 use crate::device::Level;
-use crate::stereo::cost::{Column, CostRow, Costs};
+use crate::stereo::cost::{Column, CostRow, CostSource};
 use fearless_simd::prelude::*;
 use fearless_simd::{Simd, SimdIntElement};
 
@@ -28,7 +28,7 @@ pub(in crate::stereo) trait Value:
 
     /// The costs of one pixel of each of `rows`, in this type, the disparities of a pixel side by side: `out` holds a
     /// multiple of the bytes of a vector for each row. What stands beyond the last disparity has no meaning.
-    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]);
+    fn column(source: &dyn CostSource, level: Level, column: Column, rows: &[CostRow], out: &mut [Self]);
 
     /// The sums of as many values as a vector of bytes has.
     fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2];
@@ -38,8 +38,8 @@ impl Value for u8 {
     const MAX: Self = Self::MAX;
     const HALF: Self = 1 << (Self::BITS - 1);
 
-    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
-        costs.source.column_u8(level, costs, column, rows, out);
+    fn column(source: &dyn CostSource, level: Level, column: Column, rows: &[CostRow], out: &mut [Self]) {
+        source.column_u8(level, column, rows, out);
     }
 
     #[inline(always)]
@@ -63,8 +63,8 @@ impl Value for u16 {
     const MAX: Self = Self::MAX;
     const HALF: Self = 1 << (Self::BITS - 1);
 
-    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
-        costs.source.column_u16(level, costs, column, rows, out);
+    fn column(source: &dyn CostSource, level: Level, column: Column, rows: &[CostRow], out: &mut [Self]) {
+        source.column_u16(level, column, rows, out);
     }
 
     #[inline(always)]

@@ -55,9 +55,10 @@ impl Case {
             .with_disparities(disparities)
             .with_paths(self.paths)
             .with_subpixel(Subpixel::Off)
-            .with_memory(memory);
+            .with_memory(memory)
+            .with_penalties(self.penalties);
         let cost = CostVolume::of_integers(&self.costs, self.greatest);
-        let input = AggregationInput::new(&cost, &pair, &options, self.penalties);
+        let input = AggregationInput::new(&cost, &pair, &options);
         let mut sums = vec![0; size.area() * disparities];
         let mut maps = StereoResult::new(size, true, false);
         aggregate(&input, (&mut maps, Some(&mut sums)), &mut Workspace::default(), cpu)?;

@@ -272,24 +272,10 @@ pub(super) trait CostSource: Sync {
     fn prepare(&self, level: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
 
     /// The costs of a column, as bytes; see [`Value::column`].
-    fn column_u8(
-        &self,
-        level: Level,
-        costs: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u8],
-    );
+    fn column_u8(&self, level: Level, column: Column, rows: &[CostRow], out: &mut [u8]);
 
     /// The costs of a column, as 16 bits.
-    fn column_u16(
-        &self,
-        level: Level,
-        costs: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u16],
-    );
+    fn column_u16(&self, level: Level, column: Column, rows: &[CostRow], out: &mut [u16]);
 
     /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
     fn exchanged(&self) -> Option<Box<dyn CostSource>>;
@@ -309,11 +295,11 @@ impl<C: DescriptorCost> CostSource for C {
         row.describe(planes, layout, |view, out| self.describe(level, pair, view, y, out));
     }
 
-    fn column_u8(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
+    fn column_u8(&self, level: Level, column: Column, rows: &[CostRow], out: &mut [u8]) {
         dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
-    fn column_u16(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u16]) {
+    fn column_u16(&self, level: Level, column: Column, rows: &[CostRow], out: &mut [u16]) {
         dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
@@ -323,22 +309,6 @@ impl<C: DescriptorCost> CostSource for C {
 
     fn kernel(&self) -> CostKernel {
         DescriptorCost::kernel(self)
-    }
-}
-
-/// The costs of a pair: how they are computed and for which disparities.
-#[derive(Clone, Copy)]
-pub(super) struct Costs<'a> {
-    pub(super) source: &'a dyn CostSource,
-    pub(super) pair: &'a Pair,
-    pub(super) min_disparity: i32,
-    pub(super) disparities: usize,
-}
-
-impl Costs<'_> {
-    pub(super) fn prepare(&self, level: Level, y: usize, padded: usize, row: &mut CostRow) {
-        let layout = RowLayout::new(self.pair.size().width, self.min_disparity, padded);
-        self.source.prepare(level, self.pair, y, layout, row);
     }
 }
 

@@ -39,7 +39,7 @@ pub(in crate::stereo) struct RowLayout {
 }
 
 impl RowLayout {
-    pub(super) fn new(width: usize, min_disparity: i32, padded: usize) -> Self {
+    pub(in crate::stereo) fn new(width: usize, min_disparity: i32, padded: usize) -> Self {
         let columns = width as i64;
         let start = columns - 1 - i64::from(min_disparity);
         let len = columns + padded as i64;

@@ -1,12 +1,12 @@
 //! A cost against its formula.
 
 use super::gpu::CostKernel;
-use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value};
+use super::{Column, CostRow, DescriptorCost, Learn, Value};
 use crate::device::Cpu;
 use crate::image::{AnyImage, AnyView, Image, Pixel, Size};
 use crate::numeric::Random;
 use crate::options::Named;
-use crate::stereo::aggregation::Workspace;
+use crate::stereo::aggregation::{AggregationInput, Workspace};
 use crate::stereo::pair::{Pair, Pictures};
 use crate::stereo::{CensusWindow, Cost, Masks, StereoOptions, View};
 
@@ -29,8 +29,9 @@ pub(super) fn check_formula<C: DescriptorCost>(
             Pictures::new([(&images[0]).into(), (&images[1]).into()], Masks { left, right }).unwrap();
         let mut pair = Pair::new(&pictures, &Cpu::sequential()).unwrap();
         let cost = learn(&pictures, &mut pair);
-        let costs = Costs { source: &cost, pair: &pair, min_disparity, disparities };
-        check(&costs, |x, other, y| formula(&cost, &pair, x, other, y), &format!("{what}, case {n}"));
+        let options = StereoOptions { min_disparity, disparities, ..Default::default() };
+        let input = AggregationInput::new(&cost, &pair, &options);
+        check(&input, |x, other, y| formula(&cost, &pair, x, other, y), &format!("{what}, case {n}"));
     }
 }
 
@@ -60,19 +61,19 @@ fn image_of<T: Pixel>(values: impl Iterator<Item = T>, size: Size, channels: usi
     Image::from_vec(values.collect(), size, channels).unwrap()
 }
 
-fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: &str) {
-    let Size { width, height } = costs.pair.size();
-    let hole = |view, x: usize, y: usize| costs.pair.mask(view).is_some_and(|m| m.row(y)[x] == 0);
+fn check(input: &AggregationInput<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: &str) {
+    let Size { width, height } = input.pair.size();
+    let hole = |view, x: usize, y: usize| input.pair.mask(view).is_some_and(|m| m.row(y)[x] == 0);
     for level in Cpu::levels() {
         let cpu = Cpu::sequential().at_level(level).unwrap();
         for y in 0..height {
-            let bytes: Vec<Vec<u8>> = row(costs, y, &cpu);
-            let words: Vec<Vec<u16>> = row(costs, y, &cpu);
+            let bytes: Vec<Vec<u8>> = row(input, y, &cpu);
+            let words: Vec<Vec<u16>> = row(input, y, &cpu);
             for x in 0..width {
-                let expected: Vec<u16> = (0..costs.disparities)
-                    .map(|i| match right_column(costs, x, i) {
+                let expected: Vec<u16> = (0..input.options.disparities)
+                    .map(|i| match right_column(input, x, i) {
                         _ if hole(View::Left, x, y) => 0,
-                        other if hole(View::Right, other, y) => costs.source.greatest(),
+                        other if hole(View::Right, other, y) => input.source.greatest(),
                         other => formula(x, other, y),
                     })
                     .collect();
@@ -84,23 +85,23 @@ fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: 
     }
 }
 
-fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
-    let padded = costs.disparities.next_multiple_of(64);
+fn row<T: Value>(input: &AggregationInput<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
+    let padded = input.options.disparities.next_multiple_of(64);
     let mut row = [CostRow::default()];
-    costs.prepare(cpu.level(), y, padded, &mut row[0]);
+    input.prepare(cpu.level(), y, padded, &mut row[0]);
     let mut at = |first| {
         let mut out = vec![T::default(); padded];
-        T::column(costs, cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
-        out.truncate(costs.disparities);
+        T::column(input.source, cpu.level(), Column { first, slope: 0 }, &row, &mut out);
+        out.truncate(input.options.disparities);
         out
     };
-    (0..costs.pair.size().width).map(&mut at).collect()
+    (0..input.pair.size().width).map(&mut at).collect()
 }
 
 /// The right column that stands for x − d.
-fn right_column(costs: &Costs<'_>, x: usize, i: usize) -> usize {
-    let d = i64::from(costs.min_disparity) + i as i64;
-    (x as i64 - d).clamp(0, costs.pair.size().width as i64 - 1) as usize
+fn right_column(input: &AggregationInput<'_>, x: usize, i: usize) -> usize {
+    let d = i64::from(input.options.min_disparity) + i as i64;
+    (x as i64 - d).clamp(0, input.pair.size().width as i64 - 1) as usize
 }
 
 /// Every cost, Census with every window.

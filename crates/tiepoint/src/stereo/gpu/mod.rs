@@ -113,7 +113,7 @@ impl Stereo {
         let Some(cost) = self.whole(gpu, pair.shapes()?, are_colour)? else {
             return self.through_the_host(pair, gpu, processor);
         };
-        self.check_sums(cost.greatest, self.options.penalties())?;
+        self.options.check_sums(cost.greatest)?;
         let pair = pair.on_device(gpu)?;
         let views = PlanViews::Pictures(pair.shapes, cost.compares);
         let shape = PlanShape { size: pair.size(), pairs: 1, views };
@@ -153,21 +153,21 @@ impl Stereo {
         cpu: &Cpu,
     ) -> Result<GpuStereoResult> {
         let mut pair = pair.on_device(gpu)?;
-        let (size, options) = (pair.size(), &self.options);
-        require_volume((costs.size(), costs.channels()), size, options)?;
+        let size = pair.size();
+        require_volume((costs.size(), costs.channels()), size, &self.options)?;
         let cpu = cpu.begin_task("stereo", size.area());
         let (volume, known) = GpuVolume::new(costs, scale, pair.masks[0].as_ref())?;
         if let Some(known) = known {
             pair.shapes[0].masked = true;
             pair.masks[0] = Some(known.into());
         }
-        let penalties = self.penalties_of_given(volume.scaling.penalties())?;
-        self.check_sums(volume.scaling.greatest, penalties)?;
+        let options = self.options_for_given(volume.scaling.penalties())?;
+        options.check_sums(volume.scaling.greatest)?;
         let cost = GpuCost::new(OF_VOLUME, None, volume.scaling.greatest);
         let cost = GpuCost { volume: Some(volume), ..cost };
         let views = PlanViews::Pictures(pair.shapes, cost.compares);
         let shape = PlanShape { size, pairs: 1, views };
-        let plan = Plan::new(gpu, &cpu, &options.with_penalties(penalties), shape, &cost)?;
+        let plan = Plan::new(gpu, &cpu, &options, shape, &cost)?;
         let maps = GpuStereoResult::of(&plan, &pair)?;
         cpu.advance(size.area());
         Ok(maps)
@@ -187,7 +187,7 @@ impl Stereo {
         let [left_mask, right_mask] = masks.each_ref().map(|mask| mask.as_ref().and_then(bytes_of));
         let masks = Masks { left: left_mask, right: right_mask };
         self.prepare([left.view(), right.view()], masks, processor, |prepared| {
-            self.check_sums(prepared.source.greatest(), prepared.penalties)?;
+            prepared.options.check_sums(prepared.source.greatest())?;
             let cost = GpuCost::of(prepared.source);
             let input = PlanInput::ready(&self.options, prepared.pair, &cost);
             self.with_plans(|cache| {

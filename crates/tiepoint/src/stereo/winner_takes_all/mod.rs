@@ -40,7 +40,7 @@ pub(super) fn rows<'a>(
     let cut = |image: &'a mut Image<f32>| image.data_mut()[pixels.clone()].chunks_mut(width);
     let mut disparity = cut(disparity);
     let [mut right, mut confidence] = [right, confidence].map(|image| image.as_mut().map(cut));
-    let count = input.disparities();
+    let count = input.options.disparities;
     let sums = sums.as_mut().map(|s| &mut s[pixels.start * count..pixels.end * count]);
     let mut sums = sums.map(|s| s.chunks_mut(width * count));
     range
@@ -119,8 +119,8 @@ impl RightRow {
     #[inline(always)]
     pub(super) fn finish(&mut self, input: &AggregationInput<'_>, y: usize, row: &mut OutputRow<'_>) {
         let Some(out) = &mut row.right else { return };
-        let (width, min) = (input.size().width as i64, i64::from(input.costs.min_disparity));
-        let count = input.disparities() as u32;
+        let (width, min) = (input.size().width as i64, i64::from(input.options.min_disparity));
+        let count = input.options.disparities as u32;
         let places = self.least_places(Keys::of(input));
         // The pixel x has the place width − 1 − min − x, where that is one.
         let last = width - 1 - min;
@@ -136,7 +136,7 @@ impl RightRow {
                 *out = if d < count { (min as i32 + d as i32) as f32 } else { INVALID };
             }
         }
-        if let Some(mask) = input.costs.pair.mask(View::Right) {
+        if let Some(mask) = input.pair.mask(View::Right) {
             out.iter_mut().zip(mask.row(y)).filter(|(_, m)| **m == 0).for_each(|(out, _)| *out = INVALID);
         }
     }
@@ -170,7 +170,7 @@ impl RightRow {
 /// The place of each of `padded` disparities in its block; all bits where there is no disparity.
 pub(super) fn places(input: &AggregationInput<'_>, padded: usize, out: &mut Vec<u16>) {
     let block = Keys::of(input).map_or(1, Keys::block);
-    let place = |d| if d < input.disparities() { (d & (block - 1)) as u16 } else { u16::MAX };
+    let place = |d| if d < input.options.disparities { (d & (block - 1)) as u16 } else { u16::MAX };
     out.clear();
     out.extend((0..padded).map(place));
 }
@@ -259,7 +259,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
     (places, sums): (&[u16], &mut [u16]),
     (output, right): (&mut [OutputRow<'_>], &mut [RightRow]),
 ) {
-    let (keys, count) = (Keys::of(input), input.disparities());
+    let (keys, count) = (Keys::of(input), input.options.disparities);
     let parts = parts[0].chunks_exact(sums.len()).zip(parts[1].chunks_exact(sums.len()));
     let outputs = output.iter_mut().zip(right);
     for (r, ((row, (before, after)), (output, right))) in rows.iter().zip(parts).zip(outputs).enumerate() {
@@ -307,7 +307,7 @@ impl OutputRow<'_> {
             }
             return;
         };
-        let count = input.disparities();
+        let count = input.options.disparities;
         let mut unique = true;
         if input.options.uniqueness > 0 || self.confidence.is_some() {
             let beside = best.saturating_sub(1)..(best + 2).min(count);
@@ -324,7 +324,7 @@ impl OutputRow<'_> {
             } else {
                 0.0
             };
-            (input.costs.min_disparity + best as i32) as f32 + offset
+            (input.options.min_disparity + best as i32) as f32 + offset
         } else {
             INVALID
         };

@@ -3,7 +3,7 @@
 pub(crate) mod gpu;
 
 use super::gpu::{CostKernel, OF_VOLUME};
-use super::{CensusWindow, Column, CostDefinition, CostRow, CostSource, Costs, RowLayout, Value};
+use super::{CensusWindow, Column, CostDefinition, CostRow, CostSource, RowLayout, Value};
 use crate::device::{Cpu, Level};
 use crate::image::{AnyView, Image, Pixel, PixelKind, Size};
 use crate::stereo::pair::Pair;
@@ -171,11 +171,11 @@ impl CostSource for CostVolume<'_> {
         row.prepare(pair, y, layout);
     }
 
-    fn column_u8(&self, _: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
+    fn column_u8(&self, _: Level, column: Column, rows: &[CostRow], out: &mut [u8]) {
         self.column(column, rows, out);
     }
 
-    fn column_u16(&self, _: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u16]) {
+    fn column_u16(&self, _: Level, column: Column, rows: &[CostRow], out: &mut [u16]) {
         self.column(column, rows, out);
     }
 

@@ -166,7 +166,7 @@ fn disparities(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<Image<f32>> {
-    let input = AggregationInput::new(table, pair, options, options.penalties());
+    let input = AggregationInput::new(table, pair, options);
     let mut found = StereoResult::new(pair.size(), true, false);
     aggregate(&input, (&mut found, None), workspace, cpu)?;
     let mut left = median(found.disparity.view(), 3, cpu)?;
