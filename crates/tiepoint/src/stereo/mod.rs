@@ -82,7 +82,7 @@ use crate::{Error, ErrorKind, Result};
 use aggregation::{AggregationInput, Workspace, aggregate};
 use cost::gpu::GpuCost;
 use cost::{CostSource, CostVolume, Learn, require_volume};
-use gpu::{PlanCache, PlanInput};
+use gpu::{PlanCache, PlanInput, PlanViews, Work};
 use maps::GpuMaps;
 use pair::gpu::{Compares, PictureShape};
 use pair::{Pair, Pictures};
@@ -238,19 +238,17 @@ impl Stereo {
     /// pair is too large.
     fn pictures_on_device(
         &self,
-        [left, right]: [AnyView<'_>; 2],
+        pair: [AnyView<'_>; 2],
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<Option<StereoResult>> {
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(None) };
-        let (options, pictures) = (&self.options, Pictures::new([left, right], masks)?);
-        let shapes = PictureShape::of_pictures(&pictures)?;
-        let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
-        let input = PlanInput::pictures((shapes, cost.compares), &pictures);
-        options.check_sums(cost.greatest)?;
+        let pictures = Pictures::new(pair, masks)?;
+        let Some((input, cost)) = self.picture_input(gpu, &pictures)? else { return Ok(None) };
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
-        let found = self.with_plans(|cache| cache.compute(gpu, options, (&input, &cost), &cpu));
+        let work = Work { gpu, options: &self.options, cost: &cost, cpu: &cpu };
+        let found = self.with_plans(|cache| cache.compute(work, &input));
         processor.collect_times();
         match found {
             // In bands of rows or on the CPU.
@@ -261,6 +259,19 @@ impl Stereo {
                 found.map(Some)
             }
         }
+    }
+
+    /// The pictures as the input of a device that does all of the work, and their cost; `None` if the host must learn
+    /// it.
+    fn picture_input<'p>(
+        &self,
+        gpu: &Gpu,
+        pictures: &Pictures<'p>,
+    ) -> Result<Option<(PlanInput<'p>, GpuCost)>> {
+        let shapes = PictureShape::of_pictures(pictures)?;
+        let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
+        self.options.check_sums(cost.greatest)?;
+        Ok(Some((PlanInput::pictures(PlanViews::Pictures(shapes, cost.compares), pictures), cost)))
     }
 
     /// The cost of pictures of these shapes on a device that does all of the work; `None` if the host must learn it.
@@ -442,7 +453,7 @@ impl Stereo {
         let (options, cpu) = (&self.options, &processor.cpu);
         let whole = self.with_plans(|cache| {
             let cost = GpuCost::of(source);
-            cache.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
+            cache.compute(Work { gpu, options, cost: &cost, cpu }, &PlanInput::ready(options, pair, &cost))
         });
         match whole {
             Err(error) if error.kind() == ErrorKind::DeviceMemory => {}

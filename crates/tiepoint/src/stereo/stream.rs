@@ -1,15 +1,12 @@
 //! Many pairs one after the other, such as those of a video or of a pair of cameras.
 
 use super::cost::gpu::GpuCost;
-use super::gpu::{Flow, PlanInput, StreamResult};
+use super::gpu::{Flow, PlanInput, StreamResult, Work};
 use super::pair::Pictures;
-use super::pair::gpu::PictureShape;
 use super::{Masks, Stereo, StereoOptions, StereoResult};
-use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor};
 use crate::image::AnyView;
-use crate::{Error, ErrorKind, Result};
-use std::collections::VecDeque;
+use crate::{Error, Result};
 
 /// Dense stereo of many pairs, one after the other, such as those of a video or of a pair of cameras. Results come in
 /// the order of the pairs, and are those of [`Stereo::compute`], bit for bit.
@@ -51,8 +48,6 @@ pub struct StereoStream {
     flow: Flow,
     /// Whether a pair was pushed.
     has_begun: bool,
-    /// Computed and not yet taken.
-    found: VecDeque<StreamResult>,
 }
 
 /// The result of a pair of a stream, which may still have to arrive from a GPU; any thread may wait for it. Until it is
@@ -90,7 +85,6 @@ impl StereoStream {
             copying: None,
             flow: Flow::new(IN_FLIGHT, 1),
             has_begun: false,
-            found: VecDeque::new(),
         })
     }
 
@@ -98,9 +92,9 @@ impl StereoStream {
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
-    pub fn with_in_flight(self, sets: usize) -> Result<Self> {
+    pub fn with_in_flight(mut self, sets: usize) -> Result<Self> {
         match (1..=MOST).contains(&sets) {
-            true => Ok(Self { slots: sets, flow: Flow::new(sets, self.batch), ..self }),
+            true => Ok(Self { slots: sets, flow: self.flow.renewed(sets, self.batch), ..self }),
             false => Err(Error::option("in_flight", sets, "1 to 1024")),
         }
     }
@@ -111,9 +105,9 @@ impl StereoStream {
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
-    pub fn with_batch(self, pairs: usize) -> Result<Self> {
+    pub fn with_batch(mut self, pairs: usize) -> Result<Self> {
         match (1..=MOST).contains(&pairs) {
-            true => Ok(Self { batch: pairs, flow: Flow::new(self.slots, pairs), ..self }),
+            true => Ok(Self { batch: pairs, flow: self.flow.renewed(self.slots, pairs), ..self }),
             false => Err(Error::option("batch", pairs, "1 to 1024")),
         }
     }
@@ -133,7 +127,7 @@ impl StereoStream {
 
     /// The number of pairs whose results have not been taken.
     pub fn len(&self) -> usize {
-        self.found.len() + self.flow.len()
+        self.flow.found.len() + self.flow.len()
     }
 
     /// Whether there is nothing to take.
@@ -155,7 +149,7 @@ impl StereoStream {
         if self.processor.is_opening() {
             // The device has no pairs yet.
             let found = self.stereo.compute(left, right, masks, &self.processor)?;
-            self.found.push_back(StreamResult::Ready(found));
+            self.flow.found.push_back(StreamResult::Ready(found));
             return Ok(());
         }
         if self.flow.is_new()
@@ -169,61 +163,46 @@ impl StereoStream {
             Err(error) => Err(error),
         };
         self.processor.collect_times();
-        self.found.extend(found?.map(StreamResult::Ready));
+        self.flow.found.extend(found?.map(StreamResult::Ready));
         Ok(())
     }
 
     /// Sends a pair to a GPU that does all of the work; `false` if there is none, if the host must learn from the pair,
     /// or if the pair is too large.
-    fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
-        let Self { stereo, processor, .. } = self;
-        let Ok(Some(gpu)) = processor.joining_gpu() else { return Ok(false) };
-        let pictures = Pictures::new([left, right], masks)?;
-        let shapes = PictureShape::of_pictures(&pictures)?;
-        let cost = stereo.whole(&gpu, shapes, || Ok(pictures.are_colour()))?;
-        let Some(cost) = cost else { return Ok(false) };
-        let input = PlanInput::pictures((shapes, cost.compares), &pictures);
-        let (options, cpu) = (*stereo.options(), processor.cpu.clone());
-        options.check_sums(cost.greatest)?;
-        let threads = (&cpu, self.copying.as_ref().unwrap_or(&cpu));
-        let (places, work) = (self.slots * self.batch, (&input, &cost));
-        match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, threads)) {
-            Err(error) if error.is_device_limit() => Ok(false),
-            pushed => {
-                self.processor.count_computed(Computing::Gpu);
-                pushed.map(|()| true)
-            }
+    fn push_pictures(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
+        let Self { stereo, processor, flow, copying, .. } = self;
+        let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(false) };
+        let pictures = Pictures::new(pair, masks)?;
+        let Some((input, cost)) = &stereo.picture_input(gpu, &pictures)? else { return Ok(false) };
+        let cpu = &processor.cpu;
+        let work = Work { gpu, options: stereo.options(), cost, cpu };
+        let pushed = flow.push(work, input, copying.as_ref().unwrap_or(cpu));
+        if !matches!(pushed, Ok(false)) {
+            processor.count_computed(Computing::Gpu);
         }
+        pushed
     }
 
     /// Computes a pair that the host has prepared, or sends it to the GPU; returns its result if the CPU computed it.
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
-        let Self { stereo, processor, flow, found, slots, batch, copying, .. } = self;
-        let options = *stereo.options();
+        let Self { stereo, processor, flow, copying, .. } = self;
         stereo.prepare(pair, masks, processor, |prepared| {
-            let cpu = prepared.cpu.clone();
-            let gpu = match processor.joining_gpu() {
-                Ok(Some(gpu)) => &gpu.clone(),
-                _ => {
-                    processor.count_computed(Computing::Cpu);
-                    return stereo.on_cpu(prepared).map(Some);
-                }
+            let Ok(Some(gpu)) = &processor.joining_gpu() else {
+                processor.count_computed(Computing::Cpu);
+                return stereo.on_cpu(prepared).map(Some);
             };
             prepared.options.check_sums(prepared.source.greatest())?;
-            let threads = (&cpu, copying.as_ref().unwrap_or(&cpu));
-            let cost = GpuCost::of(prepared.source);
-            let work = (&PlanInput::ready(&options, prepared.pair, &cost), &cost);
-            match flow_through((flow, found), gpu, &options, work, (*slots * *batch, threads)) {
-                Err(error) if error.is_device_limit() => {
-                    // Alone, in bands of rows or on the CPU.
-                    flow.finish(found, &cpu)?;
-                    stereo.disparities(prepared, processor).map(Some)
-                }
-                pushed => {
-                    processor.count_computed(Computing::Gpu);
-                    pushed.map(|()| None)
-                }
+            let (cpu, cost) = (&prepared.cpu, &GpuCost::of(prepared.source));
+            let options = stereo.options();
+            let input = PlanInput::ready(options, prepared.pair, cost);
+            let pushed = flow.push(Work { gpu, options, cost, cpu }, &input, copying.as_ref().unwrap_or(cpu));
+            if !matches!(pushed, Ok(false)) {
+                processor.count_computed(Computing::Gpu);
+                return pushed.map(|_| None);
             }
+            // Alone, in bands of rows or on the CPU.
+            flow.finish(cpu)?;
+            stereo.disparities(prepared, processor).map(Some)
         })
     }
 
@@ -240,29 +219,11 @@ impl StereoStream {
     /// # Errors
     /// As [`pop`](Self::pop).
     pub fn pop_pending(&mut self) -> Result<Option<PendingStereo>> {
-        if self.found.is_empty() {
-            let taken = self.flow.take_oldest(&mut self.found);
+        if self.flow.found.is_empty() {
+            let taken = self.flow.take_oldest();
             self.processor.collect_times();
             taken?;
         }
-        Ok(self.found.pop_front().map(PendingStereo))
+        Ok(self.flow.found.pop_front().map(PendingStereo))
     }
-}
-
-/// Sends a pair to a GPU; if it has no memory for several, alone.
-fn flow_through(
-    (flow, found): (&mut Flow, &mut VecDeque<StreamResult>),
-    gpu: &Gpu,
-    options: &StereoOptions,
-    work: (&PlanInput<'_>, &GpuCost),
-    (places, threads): (usize, (&Cpu, &Cpu)),
-) -> Result<()> {
-    let pushed = flow.push(gpu, options, work, found, threads);
-    let is_memory = |error: &Error| error.kind() == ErrorKind::DeviceMemory;
-    if places > 1 && pushed.as_ref().is_err_and(is_memory) {
-        flow.finish(found, threads.0)?;
-        *flow = Flow::new(1, 1);
-        return flow.push(gpu, options, work, found, threads);
-    }
-    pushed
 }

@@ -1,18 +1,16 @@
 //! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
 //! are read back.
 
-use super::plan::PlanInput;
+use super::plan::{PlanInput, Work};
 use super::plan_cache::PlanCache;
 use super::slot::Arriving;
-use crate::Result;
 use crate::device::Cpu;
-use crate::device::gpu::Gpu;
-use crate::stereo::cost::gpu::GpuCost;
-use crate::stereo::{StereoOptions, StereoResult};
+use crate::stereo::StereoResult;
+use crate::{ErrorKind, Result};
 use std::collections::VecDeque;
 
 /// The pairs of a stream that are on a device.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::stereo) struct Flow {
     cache: PlanCache,
     /// The most sets of pairs in flight.
@@ -23,6 +21,8 @@ pub(in crate::stereo) struct Flow {
     open: (usize, usize),
     /// Sets of pairs that the device has, the oldest first.
     flights: VecDeque<Vec<Arriving>>,
+    /// Results that no one has taken yet, older than those that the device has.
+    pub(in crate::stereo) found: VecDeque<StreamResult>,
 }
 
 /// The result of a pair.
@@ -47,7 +47,12 @@ impl StreamResult {
 impl Flow {
     /// Has at most `slots` sets of `batch` pairs in flight.
     pub(in crate::stereo) fn new(slots: usize, batch: usize) -> Self {
-        Self { cache: PlanCache::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
+        Self { slots, batch, ..Self::default() }
+    }
+
+    /// A new one, with the results of this one.
+    pub(in crate::stereo) fn renewed(&mut self, slots: usize, batch: usize) -> Self {
+        Self { found: std::mem::take(&mut self.found), ..Self::new(slots, batch) }
     }
 
     /// Whether it has no plan yet.
@@ -65,27 +70,43 @@ impl Flow {
         self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Takes a pair. Results that must be read back to make room for it are appended to `found`. After an error the
-    /// pair is not part of the flow, but the pairs before it are. The threads of `copying` copy its pictures.
+    /// Takes a pair, whose pictures the threads of `copying` copy; `false` if the device is too small. If it has no
+    /// memory for several pairs, it gets them alone from now on. After an error the pair is not part of the flow, but
+    /// the pairs before it are.
     pub(in crate::stereo) fn push(
         &mut self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        (input, cost): (&PlanInput<'_>, &GpuCost),
-        found: &mut VecDeque<StreamResult>,
-        (cpu, copying): (&Cpu, &Cpu),
-    ) -> Result<()> {
+        work: Work<'_>,
+        input: &PlanInput<'_>,
+        copying: &Cpu,
+    ) -> Result<bool> {
+        let several = self.slots * self.batch > 1;
+        let pushed = match self.try_push(work, input, copying) {
+            Err(error) if several && error.kind() == ErrorKind::DeviceMemory => {
+                self.finish(work.cpu).and_then(|()| {
+                    *self = self.renewed(1, 1);
+                    self.try_push(work, input, copying)
+                })
+            }
+            pushed => pushed,
+        };
+        match pushed {
+            Err(error) if error.is_device_limit() => Ok(false),
+            pushed => pushed.map(|()| true),
+        }
+    }
+
+    fn try_push(&mut self, work: Work<'_>, input: &PlanInput<'_>, copying: &Cpu) -> Result<()> {
         // What is learnt from a pair is valid only for that pair.
-        let batch = if input.tables.is_empty() && cost.learner.is_none() { self.batch } else { 1 };
+        let batch = if input.tables.is_empty() && work.cost.learner.is_none() { self.batch } else { 1 };
         let shape = input.shape(batch);
-        if !self.cache.serves(gpu, &shape) {
-            self.finish(found, cpu)?;
+        if !self.cache.serves(work.gpu, &shape) {
+            self.finish(work.cpu)?;
             self.open = (0, 0);
         } else if self.open.1 == 0 && self.flights.len() == self.slots {
-            self.read_oldest(found, cpu)?;
+            self.read_oldest(work.cpu)?;
         }
         let (slot, at) = self.open;
-        let (_, slots) = self.cache.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
+        let (_, slots) = self.cache.prepare(work, &shape, self.slots)?;
         slots[slot].write(at, input, copying)?;
         if at + 1 < batch {
             self.open.1 += 1;
@@ -94,31 +115,34 @@ impl Flow {
         self.start(batch)
     }
 
-    /// Appends the oldest set in flight, which may not have arrived yet. If none is in flight, the incomplete set is
-    /// sent first.
-    pub(in crate::stereo) fn take_oldest(&mut self, found: &mut VecDeque<StreamResult>) -> Result<()> {
+    /// The oldest set in flight, which may not have arrived yet. If none is in flight, the incomplete set is sent first.
+    fn oldest(&mut self) -> Result<Vec<Arriving>> {
         if self.flights.is_empty() && self.open.1 > 0 {
             self.start(self.open.1)?;
         }
-        found.extend(self.flights.pop_front().into_iter().flatten().map(StreamResult::Arriving));
+        Ok(self.flights.pop_front().unwrap_or_default())
+    }
+
+    /// Appends the oldest set in flight to the results, without waiting for it.
+    pub(in crate::stereo) fn take_oldest(&mut self) -> Result<()> {
+        let oldest = self.oldest()?;
+        self.found.extend(oldest.into_iter().map(StreamResult::Arriving));
         Ok(())
     }
 
     /// As [`take_oldest`](Self::take_oldest), and waits for it: its results are then images, and the pinned memory in
     /// which they arrived is free for the next.
-    fn read_oldest(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
-        let mut arriving = VecDeque::new();
-        self.take_oldest(&mut arriving)?;
-        for pair in arriving {
-            found.push_back(StreamResult::Ready(pair.wait(cpu)?));
+    fn read_oldest(&mut self, cpu: &Cpu) -> Result<()> {
+        for pair in self.oldest()? {
+            self.found.push_back(StreamResult::Ready(pair.wait(cpu)?));
         }
         Ok(())
     }
 
     /// Appends the results of all pairs, and waits for them.
-    pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<StreamResult>, cpu: &Cpu) -> Result<()> {
+    pub(in crate::stereo) fn finish(&mut self, cpu: &Cpu) -> Result<()> {
         while self.len() > 0 {
-            self.read_oldest(found, cpu)?;
+            self.read_oldest(cpu)?;
         }
         Ok(())
     }

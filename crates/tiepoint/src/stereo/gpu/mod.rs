@@ -16,7 +16,7 @@ mod tests;
 pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, StreamResult};
 pub(super) use matching::GpuMatching;
-pub(super) use plan::PlanInput;
+pub(super) use plan::{PlanInput, PlanViews, Work};
 pub(super) use plan_cache::PlanCache;
 
 use super::cost::gpu::{GpuCost, OF_VOLUME};
@@ -30,7 +30,7 @@ use crate::error::Shortage;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{AnyCow, AnyView, Image, ImageView, PixelKind, Pixels, Size};
 use crate::{Error, Result};
-use plan::{Plan, PlanShape, PlanViews};
+use plan::{Plan, PlanShape};
 use slot::reason;
 use std::cell::RefCell;
 
@@ -118,7 +118,8 @@ impl Stereo {
         let views = PlanViews::Pictures(pair.shapes, cost.compares);
         let shape = PlanShape { size: pair.size(), pairs: 1, views };
         self.with_plans(|cache| {
-            let (plan, _) = cache.prepare(gpu, &self.options, (&shape, &cost), 0, &processor.cpu)?;
+            let work = Work { gpu, options: &self.options, cost: &cost, cpu: &processor.cpu };
+            let (plan, _) = cache.prepare(work, &shape, 0)?;
             GpuStereoResult::of(plan, &pair)
         })
     }
@@ -167,7 +168,7 @@ impl Stereo {
         let cost = GpuCost { volume: Some(volume), ..cost };
         let views = PlanViews::Pictures(pair.shapes, cost.compares);
         let shape = PlanShape { size, pairs: 1, views };
-        let plan = Plan::new(gpu, &cpu, &options, shape, &cost)?;
+        let plan = Plan::new(Work { gpu, options: &options, cost: &cost, cpu: &cpu }, shape)?;
         let maps = GpuStereoResult::of(&plan, &pair)?;
         cpu.advance(size.area());
         Ok(maps)
@@ -191,8 +192,8 @@ impl Stereo {
             let cost = GpuCost::of(prepared.source);
             let input = PlanInput::ready(&self.options, prepared.pair, &cost);
             self.with_plans(|cache| {
-                let plan = cache.send(gpu, &self.options, (&input, &cost), &prepared.cpu)?;
-                GpuStereoResult::copied(plan)
+                let work = Work { gpu, options: &self.options, cost: &cost, cpu: &prepared.cpu };
+                GpuStereoResult::copied(cache.send(work, &input)?)
             })
         })
     }

@@ -25,7 +25,16 @@ const PIXEL: u64 = 108;
 /// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
 const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
-/// The properties of pairs that the work depends on, besides the options.
+/// A device, and how it computes pairs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct Work<'a> {
+    pub(in crate::stereo) gpu: &'a Gpu,
+    pub(in crate::stereo) options: &'a StereoOptions,
+    pub(in crate::stereo) cost: &'a GpuCost,
+    pub(in crate::stereo) cpu: &'a Cpu,
+}
+
+/// The properties of pairs that the work depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlanShape {
     pub(super) size: Size,
@@ -36,7 +45,7 @@ pub(super) struct PlanShape {
 
 /// The images that are copied to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PlanViews {
+pub(in crate::stereo) enum PlanViews {
     /// The caller's pictures, and which part of each the cost compares.
     Pictures([PictureShape; 2], [Compares; 2]),
     /// Views that the host has prepared, for a cost that the host learns from them.
@@ -74,12 +83,8 @@ pub(in crate::stereo) struct PlanInput<'a> {
 
 impl<'a> PlanInput<'a> {
     /// An input of pictures of these shapes, which the device prepares.
-    pub(in crate::stereo) fn pictures(
-        (shapes, compares): ([PictureShape; 2], [Compares; 2]),
-        pictures: &Pictures<'a>,
-    ) -> Self {
-        let (images, tables) = (pictures_of(pictures), Vec::new());
-        Self { size: pictures.size(), views: PlanViews::Pictures(shapes, compares), images, tables }
+    pub(in crate::stereo) fn pictures(views: PlanViews, pictures: &Pictures<'a>) -> Self {
+        Self { size: pictures.size(), views, images: pictures_of(pictures), tables: Vec::new() }
     }
 
     /// An input of views that the host has prepared.
@@ -140,14 +145,9 @@ impl PlanLearning {
 }
 
 impl Plan {
-    pub(super) fn new(
-        gpu: &Gpu,
-        cpu: &Cpu,
-        options: &StereoOptions,
-        shape: PlanShape,
-        cost: &GpuCost,
-    ) -> Result<Self> {
-        let stages = Stages { gpu, options, shape: &shape, cost };
+    pub(super) fn new(work: Work<'_>, shape: PlanShape) -> Result<Self> {
+        let Work { gpu, options, cost, cpu } = work;
+        let stages = Stages { work, shape: &shape };
         stages.check_memory()?;
         compile(gpu, cpu, stages.sources()?)?;
         let mut commands = Commands::new();
@@ -194,29 +194,27 @@ impl Plan {
 }
 
 struct Stages<'a> {
-    gpu: &'a Gpu,
-    options: &'a StereoOptions,
+    work: Work<'a>,
     shape: &'a PlanShape,
-    cost: &'a GpuCost,
 }
 
 impl Stages<'_> {
     fn matching<'b>(&'b self, cost: &'b CostKernel, selection: WinnerOptions) -> GpuMatching<'b> {
-        let Self { gpu, options, shape, cost: GpuCost { greatest, volume, .. } } = *self;
-        let (greatest, volume) = (*greatest, volume.as_ref());
-        GpuMatching { gpu, options, cost, greatest, masked: shape.masked(), selection, volume }
+        let Work { gpu, options, cost: &GpuCost { greatest, ref volume, .. }, .. } = self.work;
+        let (masked, volume) = (self.shape.masked(), volume.as_ref());
+        GpuMatching { gpu, options, cost, greatest, masked, selection, volume }
     }
 
     /// The matching of the right view, if that is aggregated separately.
     fn exchanged(&self) -> Option<GpuMatching<'_>> {
-        let cost = self.cost.exchanged.as_ref()?;
-        let is_wanted = self.options.right_view == RightView::Aggregated;
-        is_wanted.then(|| self.matching(cost, WinnerOptions::of_left(self.options)))
+        let Work { options, cost, .. } = self.work;
+        let kernel = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated)?;
+        Some(self.matching(kernel, WinnerOptions::of_left(options)))
     }
 
     /// The programs that a plan needs, except very short ones.
     fn sources(&self) -> Result<Vec<KernelSource>> {
-        let Self { gpu, options, shape, cost } = *self;
+        let Self { work: Work { gpu, options, cost, .. }, shape } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
         let mut sources =
             self.matching(kernel, WinnerOptions::of(options)).sources((shape.size, shape.pairs))?;
@@ -240,7 +238,7 @@ impl Stages<'_> {
 
     /// Fails if the work takes more of the device's memory than the options allow.
     fn check_memory(&self) -> Result<()> {
-        let Self { gpu, options, shape, cost } = *self;
+        let Self { work: Work { gpu, options, cost, .. }, shape } = *self;
         if options.device_memory.is_none() {
             return Ok(());
         }
@@ -268,7 +266,7 @@ impl Stages<'_> {
         learner: LearnTable,
         (views, tables): (&[ViewStacks; 2], &[Buffer<u8>]),
     ) -> Result<PlanLearning> {
-        let Self { gpu, options, .. } = *self;
+        let Work { gpu, options, .. } = self.work;
         let mut commands = Commands::new();
         let ([left, right], inputs) = self.views(&mut commands, learner.learns_from)?;
         let found = learner.record(&mut commands, gpu, options, [&left, &right])?;
@@ -289,7 +287,7 @@ impl Stages<'_> {
         commands: &mut Commands,
         compares: [Compares; 2],
     ) -> Result<([ViewStacks; 2], Vec<AnyGpuStack>)> {
-        let Self { gpu, shape, .. } = *self;
+        let Self { work: Work { gpu, .. }, shape } = *self;
         let place = (shape.size, shape.pairs);
         match shape.views {
             PlanViews::Pictures([left, right], _) => {
@@ -312,7 +310,7 @@ impl Stages<'_> {
         commands: &mut Commands,
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
-        let Self { options, cost, .. } = *self;
+        let Work { options, cost, .. } = self.work;
         let matching = self.matching(&cost.kernel, WinnerOptions::of(options));
         let (mut maps, looked_up) = matching.record(commands, [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);

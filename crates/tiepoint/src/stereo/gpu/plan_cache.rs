@@ -1,11 +1,9 @@
 //! The state that calls and streams keep on a device: a plan for the shape of the last pair, and slots.
 
-use super::plan::{Plan, PlanInput, PlanShape};
+use super::plan::{Plan, PlanInput, PlanShape, Work};
 use super::slot::Slot;
-use crate::device::Cpu;
 use crate::device::gpu::Gpu;
-use crate::stereo::cost::gpu::GpuCost;
-use crate::stereo::{StereoOptions, StereoResult};
+use crate::stereo::StereoResult;
 use crate::{Error, Result};
 
 /// A plan with its slots, kept from pair to pair and made anew for another shape.
@@ -28,19 +26,17 @@ impl PlanCache {
     /// The plan for pairs of a shape, with at least the given number of slots.
     pub(super) fn prepare(
         &mut self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        (shape, cost): (&PlanShape, &GpuCost),
+        work: Work<'_>,
+        shape: &PlanShape,
         slots: usize,
-        cpu: &Cpu,
     ) -> Result<(&Plan, &mut [Slot])> {
-        if !self.serves(gpu, shape) {
+        if !self.serves(work.gpu, shape) {
             // Dropped first, so that the next plan can reuse the memory.
             *self = Self::default();
         }
         let plan = match self.plan.take() {
             Some(plan) => plan,
-            None => Plan::new(gpu, cpu, options, *shape, cost)?,
+            None => Plan::new(work, *shape)?,
         };
         let plan = self.plan.insert(plan);
         while self.slots.len() < slots {
@@ -51,39 +47,25 @@ impl PlanCache {
 
     pub(in crate::stereo) fn compute(
         &mut self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        input: (&PlanInput<'_>, &GpuCost),
-        cpu: &Cpu,
+        work: Work<'_>,
+        input: &PlanInput<'_>,
     ) -> Result<StereoResult> {
-        let (_, slot) = self.write(gpu, options, input, cpu)?;
+        let (_, slot) = self.write(work, input)?;
         let nothing = || Error::Mismatch("a pair without a result".into());
-        slot.start(1)?.pop().ok_or_else(nothing)?.wait(cpu)
+        slot.start(1)?.pop().ok_or_else(nothing)?.wait(work.cpu)
     }
 
     /// Queues the work of its plan for one pair, and returns the plan, which then holds the maps.
-    pub(super) fn send(
-        &mut self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        input: (&PlanInput<'_>, &GpuCost),
-        cpu: &Cpu,
-    ) -> Result<&Plan> {
-        let (plan, slot) = self.write(gpu, options, input, cpu)?;
+    pub(super) fn send(&mut self, work: Work<'_>, input: &PlanInput<'_>) -> Result<&Plan> {
+        let (plan, slot) = self.write(work, input)?;
         slot.run()?;
         Ok(plan)
     }
 
-    fn write(
-        &mut self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        (input, cost): (&PlanInput<'_>, &GpuCost),
-        cpu: &Cpu,
-    ) -> Result<(&Plan, &mut Slot)> {
-        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), cost), 1, cpu)?;
+    fn write(&mut self, work: Work<'_>, input: &PlanInput<'_>) -> Result<(&Plan, &mut Slot)> {
+        let (plan, slots) = self.prepare(work, &input.shape(1), 1)?;
         let slot = &mut slots[0];
-        slot.write(0, input, cpu)?;
+        slot.write(0, input, work.cpu)?;
         Ok((plan, slot))
     }
 }
