@@ -320,7 +320,7 @@ impl Stereo {
             |gpu| {
                 let there = |view| AnyGpuImage::upload(gpu, view);
                 let pair = gpu::PixelPair::new(pair.map(Pixels::Host), masks.into())?;
-                self.optimize_on(gpu, (&there(costs)?, scale), &pair, &processor.cpu)?.download()
+                self.optimize_on(gpu, (&there(costs)?, scale), pair, &processor.cpu)?.download()
             },
             |cpu| self.with_volume(costs, scale, pair, masks, cpu, |prepared| self.on_cpu(prepared)),
         )

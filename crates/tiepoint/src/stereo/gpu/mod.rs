@@ -28,11 +28,12 @@ use crate::device::gpu::{Commands, Gpu};
 use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{AnyCow, AnyView, Image, ImageView, PixelKind, Pixels, Size};
+use crate::image::{AnyView, Image, PixelKind, Pixels};
 use crate::{Error, Result};
 use plan::{Plan, PlanShape};
 use slot::reason;
 use std::cell::RefCell;
+use std::iter::once;
 
 impl GpuStereoResult {
     /// Waits for the device and copies the maps to the host.
@@ -47,10 +48,11 @@ impl GpuStereoResult {
     }
 
     /// The maps of a pair on the device, by a plan for one pair.
-    fn of(plan: &Plan, pair: &DevicePair) -> Result<Self> {
+    fn of(plan: &Plan, pair: &PixelPair<'_>) -> Result<Self> {
         let mut commands = Commands::new();
-        for (image, to) in pair.in_order().zip(&plan.inputs) {
-            take(to, 0, image, &mut commands)?;
+        let images = pair.images.iter().zip(&pair.masks).flat_map(|(image, mask)| once(image).chain(mask));
+        for (image, to) in images.zip(&plan.inputs) {
+            take(to, 0, &on_device(image, &plan.gpu)?, &mut commands)?;
         }
         plan.gpu.run(&commands)?;
         plan.run()?;
@@ -108,15 +110,16 @@ impl Stereo {
     ) -> Result<GpuStereoResult> {
         let gpu = gpu_of(processor)?;
         let pair = PixelPair::new([left.into(), right.into()], masks.into())?;
-        check_place(gpu, pair.in_order())?;
-        let are_colour = || are_colour(gpu, pair.on_device(gpu)?.images.each_ref());
-        let Some(cost) = self.whole(gpu, pair.shapes()?, are_colour)? else {
+        pair.check_place(gpu, None)?;
+        let shapes = pair.shapes()?;
+        let [left, right] = &pair.images;
+        let are_colour = || are_colour(gpu, [&on_device(left, gpu)?, &on_device(right, gpu)?]);
+        let Some(cost) = self.whole(gpu, shapes, are_colour)? else {
             return self.through_the_host(pair, gpu, processor);
         };
         self.options.check_sums(cost.greatest)?;
-        let pair = pair.on_device(gpu)?;
-        let views = PlanViews::Pictures(pair.shapes, cost.compares);
-        let shape = PlanShape { size: pair.size(), pairs: 1, views };
+        let views = PlanViews::Pictures(shapes, cost.compares);
+        let shape = PlanShape { size: left.size(), pairs: 1, views };
         self.with_plans(|cache| {
             let work = Work { gpu, options: &self.options, cost: &cost, cpu: &processor.cpu };
             let (plan, _) = cache.prepare(work, &shape, 0)?;
@@ -138,8 +141,8 @@ impl Stereo {
     ) -> Result<GpuStereoResult> {
         let gpu = gpu_of(processor)?;
         let (costs, pair) = (costs.into(), PixelPair::new(pair, masks.into())?);
-        check_place(gpu, pair.in_order().chain([&costs]))?;
-        self.optimize_on(gpu, (&on_device(&costs, gpu)?, scale), &pair, &processor.cpu)
+        pair.check_place(gpu, Some(&costs))?;
+        self.optimize_on(gpu, (&on_device(&costs, gpu)?, scale), pair, &processor.cpu)
     }
 
     /// The maps of a pair with the costs of a volume, scaled as in [`optimize`](Self::optimize).
@@ -150,24 +153,21 @@ impl Stereo {
         &self,
         gpu: &Gpu,
         (costs, scale): (&AnyGpuImage, Option<f32>),
-        pair: &PixelPair<'_>,
+        mut pair: PixelPair<'_>,
         cpu: &Cpu,
     ) -> Result<GpuStereoResult> {
-        let mut pair = pair.on_device(gpu)?;
-        let size = pair.size();
+        let (mut shapes, size) = (pair.shapes()?, pair.images[0].size());
         require_volume((costs.size(), costs.channels()), size, &self.options)?;
         let cpu = cpu.begin_task("stereo", size.area());
-        let (volume, known) = GpuVolume::new(costs, scale, pair.masks[0].as_ref())?;
-        if let Some(known) = known {
-            pair.shapes[0].masked = true;
-            pair.masks[0] = Some(known.into());
-        }
+        let given = pair.masks[0].as_ref().map(|mask| on_device(mask, gpu)).transpose()?;
+        let (volume, known) = GpuVolume::new(costs, scale, given.as_ref())?;
+        pair.masks[0] = known.map(AnyGpuImage::from).or(given).map(Pixels::Device);
+        shapes[0].masked = pair.masks[0].is_some();
         let options = self.options_for_given(volume.scaling.penalties())?;
         options.check_sums(volume.scaling.greatest)?;
         let cost = GpuCost::new(OF_VOLUME, None, volume.scaling.greatest);
         let cost = GpuCost { volume: Some(volume), ..cost };
-        let views = PlanViews::Pictures(pair.shapes, cost.compares);
-        let shape = PlanShape { size, pairs: 1, views };
+        let shape = PlanShape { size, pairs: 1, views: PlanViews::Pictures(shapes, cost.compares) };
         let plan = Plan::new(Work { gpu, options: &options, cost: &cost, cpu: &cpu }, shape)?;
         let maps = GpuStereoResult::of(&plan, &pair)?;
         cpu.advance(size.area());
@@ -185,7 +185,10 @@ impl Stereo {
         let (left, right) = (left.into_host()?, right.into_host()?);
         let masks =
             [left_mask.map(Pixels::into_host).transpose()?, right_mask.map(Pixels::into_host).transpose()?];
-        let [left_mask, right_mask] = masks.each_ref().map(|mask| mask.as_ref().and_then(bytes_of));
+        let [left_mask, right_mask] = masks.each_ref().map(|mask| match mask.as_ref()?.view() {
+            AnyView::U8(mask) => Some(mask),
+            AnyView::U16(_) | AnyView::F32(_) => None,
+        });
         let masks = Masks { left: left_mask, right: right_mask };
         self.prepare([left.view(), right.view()], masks, processor, |prepared| {
             prepared.options.check_sums(prepared.source.greatest())?;
@@ -222,20 +225,6 @@ pub(super) fn check_memory(
     }
 }
 
-/// Fails unless all lie in the host's memory or on this device.
-fn check_place<'p, 'a: 'p>(gpu: &Gpu, images: impl IntoIterator<Item = &'p Pixels<'a>>) -> Result<()> {
-    let elsewhere = |image: &&Pixels<'_>| match image {
-        Pixels::Device(image) => !image.gpu().is(gpu),
-        Pixels::Host(_) => false,
-    };
-    match images.into_iter().find(elsewhere) {
-        Some(Pixels::Device(image)) => {
-            Err(Error::Mismatch(format!("an image on {:?} for stereo on {gpu:?}", image.gpu())))
-        }
-        Some(Pixels::Host(_)) | None => Ok(()),
-    }
-}
-
 /// A pair whose images lie in the host's memory or on a device.
 #[derive(Clone, Debug)]
 pub(super) struct PixelPair<'a> {
@@ -256,25 +245,22 @@ impl<'a> PixelPair<'a> {
         }
     }
 
-    fn in_order(&self) -> impl Iterator<Item = &Pixels<'a>> {
-        self.images.iter().chain(self.masks.iter().flatten())
+    /// Fails unless all, and a volume of costs, lie in the host's memory or on this device.
+    fn check_place(&self, gpu: &Gpu, costs: Option<&Pixels<'_>>) -> Result<()> {
+        for image in self.images.iter().chain(self.masks.iter().flatten()).chain(costs) {
+            if let Pixels::Device(image) = image
+                && !image.gpu().is(gpu)
+            {
+                return Err(Error::Mismatch(format!("an image on {:?} for stereo on {gpu:?}", image.gpu())));
+            }
+        }
+        Ok(())
     }
 
     fn shapes(&self) -> Result<[PictureShape; 2]> {
         let picture = |image: &Pixels<'_>| (image.size(), image.channels(), image.pixel());
         let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| (mask.size(), mask.channels()));
         PictureShape::of(self.images.each_ref().map(picture), self.masks.each_ref().map(mask))
-    }
-
-    fn on_device(&self, gpu: &Gpu) -> Result<DevicePair> {
-        let [left, right] = &self.images;
-        let [left_mask, right_mask] = &self.masks;
-        let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| on_device(mask, gpu)).transpose();
-        Ok(DevicePair {
-            shapes: self.shapes()?,
-            images: [on_device(left, gpu)?, on_device(right, gpu)?],
-            masks: [mask(left_mask)?, mask(right_mask)?],
-        })
     }
 }
 
@@ -285,34 +271,8 @@ fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
     }
 }
 
-/// A pair on the device, whose images go together.
-struct DevicePair {
-    shapes: [PictureShape; 2],
-    images: [AnyGpuImage; 2],
-    masks: [Option<AnyGpuImage>; 2],
-}
-
-impl DevicePair {
-    fn size(&self) -> Size {
-        self.images[0].size()
-    }
-
-    /// Its images in the order of a plan's inputs.
-    fn in_order(&self) -> impl Iterator<Item = &AnyGpuImage> {
-        self.images.iter().zip(&self.masks).flat_map(|(image, mask)| std::iter::once(image).chain(mask))
-    }
-}
-
 impl<'a> From<Masks<'a>> for [Option<Pixels<'a>>; 2] {
     fn from(Masks { left, right }: Masks<'a>) -> Self {
         [left, right].map(|mask| mask.map(|mask| Pixels::Host(AnyView::U8(mask))))
-    }
-}
-
-/// A mask in the host's memory.
-fn bytes_of<'a>(mask: &'a AnyCow<'_>) -> Option<ImageView<'a, u8>> {
-    match mask.view() {
-        AnyView::U8(mask) => Some(mask),
-        AnyView::U16(_) | AnyView::F32(_) => None,
     }
 }
