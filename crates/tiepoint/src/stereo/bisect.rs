@@ -1,5 +1,6 @@
 //! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
 
+use super::aggregation::gpu::GpuAggregationInput;
 use super::aggregation::{AggregationInput, Workspace, aggregate};
 use super::cost::{CostSource, Learn};
 use super::gpu::GpuMatching;
@@ -118,12 +119,13 @@ fn selection(
     let (left, right, confidence) =
         (expected.disparity, expected.right.unwrap(), expected.confidence.unwrap());
     let cost = source.kernel();
-    let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
     let rows = 0..pair.size().height;
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());
     let mut commands = Commands::new();
-    let (greatest, selection) = (source.greatest(), WinnerOptions::of(options));
-    let matching = GpuMatching { gpu, options, cost: &cost, greatest, masked, selection, volume: None };
+    let (cost, greatest, masked) = (&cost, source.greatest(), pair.is_masked());
+    let (size, images, banded) = (pair.size(), 1, false);
+    let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
+    let matching = GpuMatching { input, selection: WinnerOptions::of(options), volume: None };
     let (maps, _) = matching.record(&mut commands, views.each_ref(), None).unwrap();
     gpu.run(&commands).unwrap();
     let got = |map: &GpuStack<f32>| map.download(0).unwrap();

@@ -120,32 +120,51 @@ tiepoint_gpu::kernel! {
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 
+/// Pairs of one size on a device, with their cost and options.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::stereo) struct GpuAggregationInput {
-    pub(in crate::stereo) size: Size,
-    /// Pairs at a time.
-    pub(in crate::stereo) images: usize,
-    pub(in crate::stereo) options: StereoOptions,
+pub(in crate::stereo) struct GpuAggregationInput<'a> {
+    pub(in crate::stereo) gpu: &'a Gpu,
+    pub(in crate::stereo) options: &'a StereoOptions,
+    pub(in crate::stereo) cost: &'a CostKernel,
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
+    pub(in crate::stereo) size: Size,
+    /// Pairs at a time.
+    pub(in crate::stereo) images: usize,
     /// Whether the images are bands of rows of larger ones.
     pub(in crate::stereo) banded: bool,
 }
 
-impl GpuAggregationInput {
-    pub(in crate::stereo) fn of(
-        options: &StereoOptions,
-        (size, images): (Size, usize),
-        greatest: u16,
-        masked: bool,
-    ) -> Self {
-        Self { size, images, options: *options, greatest, masked, banded: false }
-    }
-
+impl GpuAggregationInput<'_> {
     /// The cost where there is no disparity: the greatest path cost.
     fn far(&self) -> u32 {
         u32::from(self.greatest) + u32::from(self.options.penalties().p2)
+    }
+
+    /// Whether descriptors tell where a view has no data; a volume's costs tell it by themselves.
+    fn masked(&self) -> bool {
+        self.masked && !self.cost.is_of_volume()
+    }
+
+    /// Planes of words of the descriptors of a view.
+    fn planes(&self) -> usize {
+        self.cost.planes(self.masked())
+    }
+
+    /// The bytes of memory that [`GpuAggregation`] takes for a pair, besides its views.
+    pub(in crate::stereo) fn bytes(&self) -> Result<u64> {
+        let Design { steps, passes, layout, .. } = Design::of(self)?;
+        let costs = if self.cost.is_of_volume() { layout.padded() / 2 } else { 0 };
+        let words = layout.sum_words() + costs + words_of_view(&steps, self.planes());
+        let boundary = boundary_words(&steps, &layout, self.size, passes) as u64;
+        Ok(4 * (self.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))
+    }
+
+    /// The programs of [`GpuAggregation::new`], and how its sums are laid out.
+    pub(in crate::stereo) fn sources(&self) -> Result<(Layout, [KernelSource; 3])> {
+        let design = Design::of(self)?;
+        Ok((design.layout, programs(&design, self)))
     }
 }
 
@@ -157,9 +176,8 @@ pub(in crate::stereo) struct GpuSums {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuAggregation {
-    gpu: Gpu,
-    input: GpuAggregationInput,
+pub(in crate::stereo) struct GpuAggregation<'a> {
+    pub(in crate::stereo) input: GpuAggregationInput<'a>,
     design: Design,
     p2_penalty_map: Kernel<P2PenaltyMap<'static>>,
     horizontal: Kernel<Horizontal<'static>>,
@@ -168,7 +186,6 @@ pub(in crate::stereo) struct GpuAggregation {
     p2: Buffer<u32>,
     /// What the cost looks up; it may be overwritten for another pair.
     pub(in crate::stereo) table: Buffer<u8>,
-    planes: usize,
     /// In place of checkpoints, for whole images.
     no_checkpoints: [Buffer<u32>; 2],
 }
@@ -242,11 +259,11 @@ fn vertical_source(
 }
 
 /// The programs of the paths from row to row, of those along rows, and of P2 penalties.
-fn programs(design: &Design, cost: &CostKernel, input: &GpuAggregationInput) -> [KernelSource; 3] {
-    let Design { steps, layout, along, strip, .. } = design;
+fn programs(design: &Design, input: &GpuAggregationInput<'_>) -> [KernelSource; 3] {
+    let (Design { steps, layout, along, strip, .. }, cost, masked) = (design, input.cost, input.masked());
     [
-        vertical_source(cost, input.masked, (steps, layout), *strip, input.banded),
-        horizontal_source(cost, input.masked, along),
+        vertical_source(cost, masked, (steps, layout), *strip, input.banded),
+        horizontal_source(cost, masked, along),
         p2_penalty_source(steps),
     ]
 }
@@ -261,40 +278,20 @@ fn words_of_view(steps: &Steps, planes: usize) -> usize {
     2 * (1 + steps.len()) + 2 * planes
 }
 
-/// The bytes of memory that [`GpuAggregation`] takes for a pair, besides its views.
-pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<u64> {
-    let Design { steps, passes, layout, .. } = Design::of(gpu, cost, input)?;
-    let costs = if cost.is_of_volume() { layout.padded() / 2 } else { 0 };
-    let words = layout.sum_words() + costs + words_of_view(&steps, cost.planes(input.masked));
-    let boundary = boundary_words(&steps, &layout, input.size, passes) as u64;
-    Ok(4 * (input.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))
-}
-
-/// The programs of [`GpuAggregation::new`], and how its sums are laid out.
-pub(in crate::stereo) fn sources(
-    gpu: &Gpu,
-    cost: &CostKernel,
-    input: &GpuAggregationInput,
-) -> Result<(Layout, [KernelSource; 3])> {
-    let design = Design::of(gpu, cost, input)?;
-    Ok((design.layout, programs(&design, cost, input)))
-}
-
-impl GpuAggregation {
-    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
-        let design = Design::of(gpu, cost, input)?;
-        let [vertical, horizontal, p2_penalty] = programs(&design, cost, input);
+impl<'a> GpuAggregation<'a> {
+    pub(in crate::stereo) fn new(input: GpuAggregationInput<'a>) -> Result<Self> {
+        let design = Design::of(&input)?;
+        let [vertical, horizontal, p2_penalty] = programs(&design, &input);
+        let GpuAggregationInput { gpu, cost, options, .. } = input;
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
         Ok(Self {
-            gpu: gpu.clone(),
-            input: *input,
+            input,
             design,
             p2_penalty_map: gpu.program(&p2_penalty)?.kernel::<P2PenaltyMap<'_>>()?,
             horizontal: gpu.program(&horizontal)?.kernel::<Horizontal<'_>>()?,
             vertical: gpu.program(&vertical)?.kernel::<Vertical<'_>>()?,
-            p2: gpu.upload(&input.options.penalties().table().map(u32::from))?,
+            p2: gpu.upload(&options.penalties().table().map(u32::from))?,
             table: gpu.upload(table)?,
-            planes: cost.planes(input.masked),
             no_checkpoints: [gpu.buffer(1)?, gpu.buffer(1)?],
         })
     }
@@ -321,18 +318,18 @@ impl GpuAggregation {
         let longest = size.width.max(size.height);
         if longest > SIDE {
             let feature = format!("numbers for a side of {longest}");
-            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
+            return Err(Error::Unsupported { device: self.input.gpu.info().name.clone(), feature });
         }
         let words = size.area().checked_mul(images).and_then(|n| n.checked_mul(self.layout().sum_words()));
         let words = words
             .ok_or_else(|| Error::Image(format!("{images} pairs of {size}: their sums exceed memory")))?;
-        Ok(GpuSums { words: self.gpu.buffer(words)?, layout: *self.layout() })
+        Ok(GpuSums { words: self.input.gpu.buffer(words)?, layout: *self.layout() })
     }
 
     /// Records the computation of the P2 penalty of every direction at every pixel.
     fn p2_penalties(&self, commands: &mut Commands, grey: &GpuStack<u8>) -> Result<P2Planes> {
         let (size, images, steps) = (grey.size(), grey.count(), &self.design.steps);
-        let planes = P2Planes::new(&self.gpu, size.area() * images, steps)?;
+        let planes = P2Planes::new(self.input.gpu, size.area() * images, steps)?;
         let (across, groups) = covering(size, images);
         let arguments = P2PenaltyMap {
             horizontal: &planes.horizontal,
@@ -363,7 +360,7 @@ impl GpuAggregation {
                 p2_penalties: &p2_penalties.horizontal,
                 table: &self.table,
                 sum_words: sums.words.len() as u64,
-                descriptor_words: (size.area() * images * self.planes) as u64,
+                descriptor_words: (size.area() * images * input.planes()) as u64,
                 table_bytes: self.table.len() as u64,
                 width: size.width as i32,
                 height: size.height as i32,
@@ -386,7 +383,7 @@ impl GpuAggregation {
         passes: usize,
         (entering, leaving): (&Buffer<u32>, &Buffer<u32>),
     ) -> Result<Commands> {
-        let (gpu, input) = (&self.gpu, &self.input);
+        let (gpu, input) = (self.input.gpu, &self.input);
         let Design { steps, strip, layout, .. } = &self.design;
         let Walk { size, images, views: (left, right), p2_penalties, sums } = *walk;
         let mut commands = Commands::new();
@@ -418,7 +415,7 @@ impl GpuAggregation {
                 checkpoint_words: entering.len() as u64,
                 sum_words: sums.words.len() as u64,
                 boundary_words: boundary.len() as u64,
-                descriptor_words: (size.area() * images * self.planes) as u64,
+                descriptor_words: (size.area() * images * input.planes()) as u64,
                 penalty_words: p2_penalties.vertical.len() as u64,
                 table_bytes: self.table.len() as u64,
                 width: size.width as i32,

@@ -7,8 +7,7 @@ use crate::error::Shortage;
 use crate::image::{Image, Size};
 use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes};
 use crate::stereo::cost::CostSource;
-use crate::stereo::cost::gpu::CostKernel;
-use crate::stereo::pair::gpu::{ViewShape, ViewStacks};
+use crate::stereo::pair::gpu::ViewStacks;
 use crate::stereo::pair::{Pair, mirrored};
 use crate::stereo::winner_takes_all::gpu::{self as winner, WinnerOptions};
 use crate::stereo::{RightView, StereoOptions, StereoResult, View};
@@ -32,65 +31,43 @@ pub(in crate::stereo) fn disparities(
     memory: u64,
     cpu: &Cpu,
 ) -> Result<(StereoResult, usize)> {
-    let banded = |pair, source| Banded::new(gpu, options, (pair, source), memory);
-    let (mut found, bands) = banded(pair, source)?.maps(WinnerOptions::of(options), cpu)?;
+    let maps = |pair: &Pair, source: &dyn CostSource, selection| {
+        let (cost, greatest, masked) = (&source.kernel(), source.greatest(), pair.is_masked());
+        let (size, images, banded) = (pair.size(), 1, true);
+        let whole = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
+        let input = of_band(&whole, rows(&whole, memory)?);
+        Banded { pair, aggregation: GpuAggregation::new(input)? }.maps(selection, cpu)
+    };
+    let (mut found, bands) = maps(pair, source, WinnerOptions::of(options))?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
     {
-        let exchanged = pair.exchanged();
-        let (right, _) = banded(&exchanged, &*source)?.maps(WinnerOptions::of_left(options), cpu)?;
+        let (right, _) = maps(&pair.exchanged(), &*source, WinnerOptions::of_left(options))?;
         found.right = Some(mirrored(&right.disparity));
     }
     Ok((found, bands))
 }
 
-/// A pair, its cost and the height of its bands.
+/// A pair, and the aggregation of its bands.
 struct Banded<'a> {
-    gpu: &'a Gpu,
-    options: &'a StereoOptions,
     pair: &'a Pair,
-    cost: CostKernel,
-    masked: bool,
-    aggregation: GpuAggregation,
-    /// Rows of a band.
-    rows: usize,
+    aggregation: GpuAggregation<'a>,
 }
 
-impl<'a> Banded<'a> {
-    fn new(
-        gpu: &'a Gpu,
-        options: &'a StereoOptions,
-        (pair, source): (&'a Pair, &dyn CostSource),
-        memory: u64,
-    ) -> Result<Self> {
-        let cost = source.kernel();
-        let masked = ViewShape::of(pair).iter().any(|view| view.masked);
-        let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
-        let rows = rows(gpu, &cost, &input, memory)?.map_err(|needed| {
-            let name = gpu.info().name.clone();
-            let shortage = match options.device_memory {
-                Some(limit) if limit <= memory => Shortage::DeviceLimit { name, limit },
-                _ => Shortage::Device { name, free: Some(memory) },
-            };
-            Error::Memory { what: "a band of dense stereo on a GPU", needed, shortage }
-        })?;
-        let aggregation = GpuAggregation::new(gpu, &cost, &of_band(&input, rows))?;
-        Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })
-    }
-
+impl Banded<'_> {
     fn maps(&self, selection: WinnerOptions, cpu: &Cpu) -> Result<(StereoResult, usize)> {
-        let size = self.pair.size();
-        let bands = &GpuBands::new(&self.aggregation, Size::new(size.width, self.rows))?;
-        let cost = (&self.cost, self.masked);
-        let program = &winner::program(self.gpu, cost, self.aggregation.layout(), selection)?;
-        let (chosen, planes) = ((self.options.min_disparity, selection), self.cost.planes(self.masked));
-        let count = size.height.div_ceil(self.rows);
+        let (size, GpuAggregationInput { gpu, options, cost, masked, .. }) =
+            (self.pair.size(), self.aggregation.input);
+        let bands = &GpuBands::new(&self.aggregation)?;
+        let program = &winner::program(gpu, (cost, masked), self.aggregation.layout(), selection)?;
+        let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
+        let count = size.height.div_ceil(self.aggregation.input.size.height);
         let mut checkpoints = Vec::new();
         for band in 0..count - 1 {
             let mut commands = Commands::new();
             let here = self.load(&mut commands, bands, band)?;
             checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
-            self.gpu.run(&commands)?;
+            gpu.run(&commands)?;
         }
         let mut out = None;
         for band in (0..count).rev() {
@@ -101,7 +78,7 @@ impl<'a> Banded<'a> {
             bands.record(&mut commands, of_band, checkpoints.pop().as_ref())?;
             let (sums, views) = (&bands.sums, bands.descriptors());
             let maps = winner::record(&mut commands, program, chosen, planes, sums, views, (of_band, 1))?;
-            self.gpu.run(&commands)?;
+            gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
             let whole = match &mut out {
                 Some(whole) => whole,
@@ -118,12 +95,12 @@ impl<'a> Banded<'a> {
 
     /// Records the loading of a band; returns its rows.
     fn load(&self, commands: &mut Commands, bands: &GpuBands<'_>, band: usize) -> Result<Range<usize>> {
-        let height = self.pair.size().height;
-        let rows = band * self.rows..height.min((band + 1) * self.rows);
+        let (height, input) = (self.pair.size().height, &self.aggregation.input);
+        let rows = band * input.size.height..height.min((band + 1) * input.size.height);
         let made = rows.start.saturating_sub(REACH)..height.min(rows.end + REACH);
         let mut view = |view| -> Result<_> {
-            let stacks = ViewStacks::of_rows(self.gpu, self.pair, view, &made)?;
-            let words = stacks.describe(commands, (&self.cost, self.masked))?;
+            let stacks = ViewStacks::of_rows(input.gpu, self.pair, view, &made)?;
+            let words = stacks.describe(commands, (input.cost, input.masked))?;
             Ok((stacks, words))
         };
         let (left, left_words) = view(View::Left)?;
@@ -139,30 +116,29 @@ impl<'a> Banded<'a> {
 }
 
 /// The input with bands of `rows` rows in place of the image.
-fn of_band(input: &GpuAggregationInput, rows: usize) -> GpuAggregationInput {
-    GpuAggregationInput { size: Size::new(input.size.width, rows), banded: true, ..*input }
+fn of_band<'a>(input: &GpuAggregationInput<'a>, rows: usize) -> GpuAggregationInput<'a> {
+    GpuAggregationInput { size: Size::new(input.size.width, rows), ..*input }
 }
 
-/// The height of the highest bands that fit into `memory` bytes, made as equal as possible; the inner error is the
-/// number of bytes that the lowest bands need.
-fn rows(
-    gpu: &Gpu,
-    cost: &CostKernel,
-    input: &GpuAggregationInput,
-    memory: u64,
-) -> Result<std::result::Result<usize, u64>> {
+/// The height of the highest bands that fit into `memory` bytes, made as equal as possible.
+fn rows(input: &GpuAggregationInput<'_>, memory: u64) -> Result<usize> {
     let Size { width, height } = input.size;
     let mut least = u64::MAX;
     for bands in 1..=height.div_ceil(LOWEST) {
         let rows = height.div_ceil(bands).max(LOWEST);
-        let bytes = band_bytes(gpu, cost, &of_band(input, rows), (bands, 2 * REACH))?;
+        let bytes = band_bytes(&of_band(input, rows), (bands, 2 * REACH))?;
         let bytes = bytes.saturating_add(PIXEL * (width * (rows + 2 * REACH)) as u64);
         // Buffers are rounded up, by an eighth at most.
         let needed = bytes.saturating_add(bytes / 8);
         if needed <= memory {
-            return Ok(Ok(rows));
+            return Ok(rows);
         }
         least = least.min(needed);
     }
-    Ok(Err(least))
+    let name = input.gpu.info().name.clone();
+    let shortage = match input.options.device_memory {
+        Some(limit) if limit <= memory => Shortage::DeviceLimit { name, limit },
+        _ => Shortage::Device { name, free: Some(memory) },
+    };
+    Err(Error::Memory { what: "a band of dense stereo on a GPU", needed: least, shortage })
 }

@@ -1,49 +1,31 @@
 //! From the views of pairs to their disparities, before refinement: descriptors, sums along paths, winner takes all.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::Size;
-use crate::stereo::aggregation;
+use crate::device::gpu::{Buffer, Commands};
+use crate::stereo::GpuMaps;
 use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput};
-use crate::stereo::cost::gpu::CostKernel;
 use crate::stereo::cost::volume::gpu::GpuVolume;
 use crate::stereo::pair::gpu::ViewStacks;
 use crate::stereo::winner_takes_all::gpu::{self as winner, WinnerOptions};
-use crate::stereo::{GpuMaps, StereoOptions};
 use tiepoint_gpu::KernelSource;
 
-/// Matching of pairs on a device, with its cost and options.
+/// Matching of pairs on a device.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuMatching<'a> {
-    pub(in crate::stereo) gpu: &'a Gpu,
-    pub(in crate::stereo) options: &'a StereoOptions,
-    pub(in crate::stereo) cost: &'a CostKernel,
-    pub(in crate::stereo) greatest: u16,
-    /// Whether a view has pixels without data.
-    pub(in crate::stereo) masked: bool,
+    pub(in crate::stereo) input: GpuAggregationInput<'a>,
     pub(in crate::stereo) selection: WinnerOptions,
     /// The costs, if the caller has computed them.
     pub(in crate::stereo) volume: Option<&'a GpuVolume>,
 }
 
 impl GpuMatching<'_> {
-    fn input(&self, pairs: (Size, usize)) -> GpuAggregationInput {
-        // A volume's costs tell by themselves where a view has no data.
-        GpuAggregationInput::of(self.options, pairs, self.greatest, self.masked && self.volume.is_none())
-    }
-
-    /// The programs for some pairs of a size, except those of descriptors.
-    pub(in crate::stereo) fn sources(&self, pairs: (Size, usize)) -> Result<Vec<KernelSource>> {
-        let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
+    /// Its programs, except those of descriptors.
+    pub(in crate::stereo) fn sources(&self) -> Result<Vec<KernelSource>> {
+        let (layout, paths) = self.input.sources()?;
         let mut sources = Vec::from(paths);
-        sources.push(winner::source(self.cost, self.masked, &layout, self.selection));
+        sources.push(winner::source(self.input.cost, self.input.masked, &layout, self.selection));
         sources.extend(self.volume.map(|volume| volume.source(&layout)));
         Ok(sources)
-    }
-
-    /// Bytes of memory for the sums of a pair and what they are made from.
-    pub(in crate::stereo) fn bytes(&self, size: Size) -> Result<u64> {
-        aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
     }
 
     /// Records the work for the left views. Returns their maps and, if the cost looks up a table, the buffer of the
@@ -54,12 +36,12 @@ impl GpuMatching<'_> {
         [left, right]: [&ViewStacks; 2],
         table: Option<&Buffer<u8>>,
     ) -> Result<(GpuMaps, Option<Buffer<u8>>)> {
-        let Self { gpu, options, cost, masked, selection, .. } = *self;
-        let pairs = (left.bytes.size(), left.bytes.count());
+        let Self { input, selection, .. } = *self;
+        let GpuAggregationInput { gpu, options, cost, masked, size, images, .. } = input;
         let left_words = left.describe(commands, (cost, masked))?;
         let right_words = right.describe(commands, (cost, masked))?;
         let descriptors = (&left_words, &right_words);
-        let mut aggregation = GpuAggregation::new(gpu, cost, &self.input(pairs))?;
+        let mut aggregation = GpuAggregation::new(input)?;
         if let Some(table) = table {
             commands.copy((table, 0), (&aggregation.table, 0), table.len())?;
         }
@@ -74,7 +56,7 @@ impl GpuMatching<'_> {
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let program = winner::program(gpu, (cost, masked), &sums.layout, selection)?;
         let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
-        let maps = winner::record(commands, &program, chosen, planes, &sums, descriptors, pairs)?;
+        let maps = winner::record(commands, &program, chosen, planes, &sums, descriptors, (size, images))?;
         volume.map_or(Ok(()), |volume| volume.withdraw(commands, &maps))?;
         Ok((maps, (!cost.table.is_empty()).then_some(aggregation.table)))
     }

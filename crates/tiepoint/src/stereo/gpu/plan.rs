@@ -6,6 +6,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::image::gpu::AnyGpuStack;
 use crate::image::{AnyView, Size};
+use crate::stereo::aggregation::gpu::GpuAggregationInput;
 use crate::stereo::cost;
 use crate::stereo::cost::gpu::{CostKernel, GpuCost};
 use crate::stereo::cost::mutual_information::learn::gpu::LearnTable;
@@ -201,8 +202,9 @@ struct Stages<'a> {
 impl Stages<'_> {
     fn matching<'b>(&'b self, cost: &'b CostKernel, selection: WinnerOptions) -> GpuMatching<'b> {
         let Work { gpu, options, cost: &GpuCost { greatest, ref volume, .. }, .. } = self.work;
-        let (masked, volume) = (self.shape.masked(), volume.as_ref());
-        GpuMatching { gpu, options, cost, greatest, masked, selection, volume }
+        let (masked, PlanShape { size, pairs: images, .. }) = (self.shape.masked(), *self.shape);
+        let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded: false };
+        GpuMatching { input, selection, volume: volume.as_ref() }
     }
 
     /// The matching of the right view, if that is aggregated separately.
@@ -216,8 +218,7 @@ impl Stages<'_> {
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { work: Work { gpu, options, cost, .. }, shape } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
-        let mut sources =
-            self.matching(kernel, WinnerOptions::of(options)).sources((shape.size, shape.pairs))?;
+        let mut sources = self.matching(kernel, WinnerOptions::of(options)).sources()?;
         let greys = match shape.views {
             PlanViews::Ready(views) => views.map(|view| view.grey),
             PlanViews::Pictures(pictures, compares) => {
@@ -251,10 +252,8 @@ impl Stages<'_> {
             None => 0,
         };
         let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
-        let pair = self
-            .matching(&cost.kernel, WinnerOptions::of(options))
-            .bytes(shape.size)?
-            .saturating_add(pictures);
+        let input = self.matching(&cost.kernel, WinnerOptions::of(options)).input;
+        let pair = GpuAggregationInput { images: 1, ..input }.bytes()?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
         let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
         check_memory(gpu, options, "dense stereo on a GPU", needed)

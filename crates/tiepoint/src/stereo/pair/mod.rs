@@ -88,6 +88,11 @@ impl Pair {
         self.masks[view.index()].as_ref()
     }
 
+    /// Whether a view has pixels without data.
+    pub(super) fn is_masked(&self) -> bool {
+        self.masks.iter().any(Option::is_some)
+    }
+
     pub(super) fn half(&self, cpu: &Cpu) -> Result<Self> {
         let half = |images: &[Image<u8>; 2]| -> Result<_> {
             let half = |image: &Image<u8>| resample(image.view(), Scaling::HalveMean, cpu);

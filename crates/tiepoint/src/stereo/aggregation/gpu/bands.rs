@@ -5,17 +5,16 @@
 //! checkpoint, those upwards with the paths that leave the band below. Paths cross the borders of bands, so the sums
 //! are those of the whole image; the pass downwards is computed twice.
 
-use super::{GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
+use super::{Design, GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::image::Size;
 use crate::image::gpu::GpuStack;
-use crate::stereo::cost::gpu::CostKernel;
 
 /// Bands of one height, with the memory for one of them.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuBands<'a> {
-    aggregation: &'a GpuAggregation,
+    aggregation: &'a GpuAggregation<'a>,
     descriptors: [Buffer<u32>; 2],
     p2_penalties: P2Planes,
     pub(in crate::stereo) sums: GpuSums,
@@ -26,25 +25,24 @@ pub(in crate::stereo) struct GpuBands<'a> {
 
 /// The bytes of memory that `bands` bands of the size in `input` take; each is made from its rows and `margin` more.
 pub(in crate::stereo) fn band_bytes(
-    gpu: &Gpu,
-    cost: &CostKernel,
-    input: &GpuAggregationInput,
+    input: &GpuAggregationInput<'_>,
     (bands, margin): (usize, usize),
 ) -> Result<u64> {
-    let design = super::Design::of(gpu, cost, input)?;
+    let design = Design::of(input)?;
     let Size { width, height } = input.size;
-    let made = (height + margin) * words_of_view(&design.steps, cost.planes(input.masked));
+    let made = (height + margin) * words_of_view(&design.steps, input.planes());
     // Four halves for the band that is worked on, and a checkpoint for each border.
     let checkpoints = (bands + 3) * design.checkpoint_words(1);
     let words = (width as u64).saturating_mul((made + checkpoints) as u64);
-    Ok(super::bytes(gpu, cost, input)?.saturating_add(words.saturating_mul(4)))
+    Ok(input.bytes()?.saturating_add(words.saturating_mul(4)))
 }
 
 impl<'a> GpuBands<'a> {
     /// Memory for the largest band. The aggregation must be one of bands.
-    pub(in crate::stereo) fn new(aggregation: &'a GpuAggregation, size: Size) -> Result<Self> {
-        let GpuAggregation { gpu, design, planes, .. } = aggregation;
-        let descriptors = || gpu.buffer(size.area() * planes);
+    pub(in crate::stereo) fn new(aggregation: &'a GpuAggregation<'a>) -> Result<Self> {
+        let GpuAggregation { input, design, .. } = aggregation;
+        let GpuAggregationInput { gpu, size, .. } = *input;
+        let descriptors = || gpu.buffer(size.area() * input.planes());
         let checkpoint = || gpu.buffer(2 * design.checkpoint_words(size.width).max(1));
         let bands = Self {
             aggregation,
@@ -84,7 +82,7 @@ impl<'a> GpuBands<'a> {
         };
         let made = self.aggregation.p2_penalties(commands, grey)?;
         for (made, kept) in descriptors.into_iter().zip(&self.descriptors) {
-            copy(commands, made, kept, self.aggregation.planes)?;
+            copy(commands, made, kept, self.aggregation.input.planes())?;
         }
         copy(commands, &made.horizontal, &self.p2_penalties.horizontal, 2)?;
         copy(commands, &made.vertical, &self.p2_penalties.vertical, 2 * self.aggregation.design.steps.len())?;
@@ -102,7 +100,7 @@ impl<'a> GpuBands<'a> {
         commands.stage("aggregate");
         commands.append(self.aggregation.row_to_row(&self.walk(size), 1, paths)?)?;
         let half = self.leaving.len() / 2;
-        let checkpoint = self.aggregation.gpu.buffer(half)?;
+        let checkpoint = self.aggregation.input.gpu.buffer(half)?;
         commands.copy((&self.leaving, 0), (&checkpoint, 0), half)?;
         commands.copy((&self.leaving, 0), (&self.entering, 0), half)?;
         Ok(checkpoint)

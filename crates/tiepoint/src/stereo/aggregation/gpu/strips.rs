@@ -1,11 +1,9 @@
 //! The division of images into strips for paths from row to row, and the layout of sums and paths on a device.
 
 use super::GpuAggregationInput;
-use crate::device::gpu::Gpu;
 use crate::image::Size;
 use crate::stereo::Paths;
 use crate::stereo::aggregation::{Cross, Directions, Knight, Star};
-use crate::stereo::cost::gpu::CostKernel;
 use crate::{Error, Result};
 use std::fmt::Write;
 use tiepoint_gpu::{Info, KernelSource};
@@ -286,7 +284,8 @@ pub(super) struct Design {
 }
 
 impl Design {
-    pub(super) fn of(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+    pub(super) fn of(input: &GpuAggregationInput<'_>) -> Result<Self> {
+        let gpu = input.gpu;
         gpu.require_waiting()?;
         let (steps, passes) = match input.options.paths {
             Paths::Four => (Steps::of::<Cross, 2>(), 2),
@@ -296,7 +295,7 @@ impl Design {
         };
         let sum_bytes = if input.far() * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
         let Info { warp, units, local_memory, .. } = gpu.info();
-        let planes = cost.planes(input.masked);
+        let planes = input.planes();
         // Narrower strips where there are few columns, so that every multiprocessor gets one.
         let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
         let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };

@@ -11,6 +11,7 @@ use crate::filter::gpu::GpuFilter;
 use crate::filter::resample::Scaling;
 use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
+use crate::stereo::aggregation::gpu::GpuAggregationInput;
 use crate::stereo::cost::gpu::{CostKernel, GpuCost};
 use crate::stereo::cost::{self, DescriptorCost};
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, pixel_a_lane};
@@ -119,7 +120,7 @@ impl LearnTable {
         ];
         sources.extend(self.colour().map(|_| projection::gpu::source()));
         for (size, options) in self.runs(options, size) {
-            sources.extend(matching(gpu, &cost, &options, masked).sources((size, 1))?);
+            sources.extend(matching((gpu, &cost), &options, (size, masked)).sources()?);
         }
         Ok(sources)
     }
@@ -135,7 +136,7 @@ impl LearnTable {
         let search = if self.colour().is_some() { projection::gpu::BYTES } else { 0 };
         self.runs(options, size).iter().try_fold(search, |sum, (size, options)| {
             let pixels = PIXEL.saturating_mul(size.area() as u64);
-            let bytes = matching(gpu, &cost, options, masked).bytes(*size)?;
+            let bytes = matching((gpu, &cost), options, (*size, masked)).input.bytes()?;
             Ok(sum.saturating_add(bytes).saturating_add(pixels))
         })
     }
@@ -189,20 +190,13 @@ fn half(size: Size) -> Size {
 
 /// How disparities are computed from a table.
 fn matching<'a>(
-    gpu: &'a Gpu,
-    cost: &'a CostKernel,
+    (gpu, cost): (&'a Gpu, &'a CostKernel),
     options: &'a StereoOptions,
-    masked: bool,
+    (size, masked): (Size, bool),
 ) -> GpuMatching<'a> {
-    GpuMatching {
-        gpu,
-        options,
-        cost,
-        greatest: LIMIT.into(),
-        masked,
-        selection: WinnerOptions::of_both(options),
-        volume: None,
-    }
+    let (greatest, images, banded) = (LIMIT.into(), 1, false);
+    let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
+    GpuMatching { input, selection: WinnerOptions::of_both(options), volume: None }
 }
 
 /// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
@@ -217,11 +211,10 @@ pub(in super::super) fn learn(
 ) -> Result<CostTable> {
     gpu.require_f64()?;
     let both = [View::Left, View::Right];
-    let masked = both.into_iter().any(|view| pair.mask(view).is_some());
     let of =
         |view| if colour.is_some_and(|c| c.view == view) { Compares::OwnColours } else { Compares::OwnGrey };
     let learner = LearnTable { learns_from: both.map(of) };
-    let needed = learner.bytes(gpu, options, (pair.size(), masked))?;
+    let needed = learner.bytes(gpu, options, (pair.size(), pair.is_masked()))?;
     check_memory(gpu, options, "learning mutual information on a GPU", needed)?;
     let rows = 0..pair.size().height;
     let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
@@ -326,7 +319,7 @@ impl GpuLearning {
         table: &Buffer<u8>,
     ) -> Result<GpuStack<f32>> {
         let masked = left.mask.is_some() || right.mask.is_some();
-        let matching = matching(&self.gpu, &self.cost, options, masked);
+        let matching = matching((&self.gpu, &self.cost), options, (left.bytes.size(), masked));
         let (maps, _) = matching.record(commands, [left, right], Some(table))?;
         let left = median::gpu::median(commands, &maps.disparity, 3)?;
         let Some(right) = &maps.right else { return Ok(left) };
