@@ -45,19 +45,19 @@ impl GpuMatching<'_> {
         if let Some(table) = table {
             commands.copy((table, 0), (&aggregation.table, 0), table.len())?;
         }
-        let volume = self.volume.map(|volume| {
+        if let Some(volume) = self.volume {
             let masks = [left.mask.as_ref(), right.mask.as_ref()];
-            volume.record(commands, aggregation.layout(), options.min_disparity, masks)
-        });
-        let volume = volume.transpose()?;
-        if let Some(volume) = &volume {
-            aggregation.table = volume.whole.clone();
+            aggregation.table =
+                volume.record(commands, aggregation.layout(), options.min_disparity, masks)?;
         }
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let program = winner::program(gpu, (cost, masked), &sums.layout, selection)?;
         let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
         let maps = winner::record(commands, &program, chosen, planes, &sums, descriptors, (size, images))?;
-        volume.map_or(Ok(()), |volume| volume.withdraw(commands, &maps))?;
+        if let Some(volume) = self.volume {
+            let whole = (&aggregation.table, aggregation.layout());
+            volume.withdraw(commands, &maps, whole, options.min_disparity)?;
+        }
         Ok((maps, (!cost.table.is_empty()).then_some(aggregation.table)))
     }
 }

@@ -10,7 +10,7 @@ use crate::stereo::aggregation::gpu::Layout;
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
 use crate::stereo::{GpuMaps, INVALID};
 use crate::{Error, by_pixel};
-use tiepoint_gpu::{KernelSource, Program};
+use tiepoint_gpu::KernelSource;
 
 /// Lanes of a group that goes through rows.
 const LANES: u32 = 256;
@@ -106,14 +106,15 @@ impl GpuVolume {
         by_pixel!(type self.costs.pixel(), T => making::<T>(layout))
     }
 
-    /// Records the making of whole costs for sums of this layout, with the masks of both views.
+    /// Records the making of whole costs for sums of this layout, with the masks of both views: in 16 bits, those of a
+    /// pixel by ascending disparities, padded as the sums are; the highest bit says that a cost is unknown.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
         layout: &Layout,
         min_disparity: i32,
         [left, right]: [Option<&GpuStack<u8>>; 2],
-    ) -> Result<WholeVolume> {
+    ) -> Result<Buffer<u8>> {
         let (gpu, size) = (self.costs.gpu(), self.costs.size());
         let cost_bytes = 2 * layout.padded();
         let whole = gpu.buffer(size.area() * cost_bytes)?;
@@ -137,28 +138,21 @@ impl GpuVolume {
             };
             launch(commands, &program, gpu::groups_of_rows(gpu, size), arguments)?;
         });
-        let may_be_unknown = self.costs.pixel() == PixelKind::F32;
-        Ok(WholeVolume { program, whole, layout: *layout, min_disparity, may_be_unknown })
+        Ok(whole)
     }
-}
 
-/// The whole costs of a volume, in 16 bits: those of a pixel by ascending disparities, padded as the sums are; the
-/// highest bit says that a cost is unknown.
-pub(in crate::stereo) struct WholeVolume {
-    program: Program,
-    pub(in crate::stereo) whole: Buffer<u8>,
-    layout: Layout,
-    min_disparity: i32,
-    may_be_unknown: bool,
-}
-
-impl WholeVolume {
-    /// Records that pixels become invalid whose disparity has no cost.
-    pub(in crate::stereo) fn withdraw(&self, commands: &mut Commands, maps: &GpuMaps) -> Result<()> {
-        if !self.may_be_unknown {
+    /// Records that pixels become invalid whose disparity has no cost among these [whole costs](Self::record).
+    pub(in crate::stereo) fn withdraw(
+        &self,
+        commands: &mut Commands,
+        maps: &GpuMaps,
+        (whole, layout): (&Buffer<u8>, &Layout),
+        min_disparity: i32,
+    ) -> Result<()> {
+        if self.costs.pixel() != PixelKind::F32 {
             return Ok(());
         }
-        let gpu = self.whole.gpu();
+        let gpu = self.costs.gpu();
         let right = &optional(gpu, maps.right.as_ref())?;
         let confidence = &optional(gpu, maps.confidence.as_ref())?;
         let (across, groups) = covering(maps.disparity.size(), 1);
@@ -166,14 +160,14 @@ impl WholeVolume {
             disparity: maps.disparity.laid(),
             right: right.into(),
             confidence: confidence.into(),
-            whole: &self.whole,
-            cost_bytes: 2 * self.layout.padded() as i32,
-            disparities: self.layout.disparities as i32,
-            min_disparity: self.min_disparity,
+            whole,
+            cost_bytes: 2 * layout.padded() as i32,
+            disparities: layout.disparities as i32,
+            min_disparity,
             across,
         };
         commands.stage("unknown costs");
-        launch(commands, &self.program, groups, arguments)
+        launch(commands, &gpu.program(&self.source(layout))?, groups, arguments)
     }
 }
 
