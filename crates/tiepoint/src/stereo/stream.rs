@@ -61,7 +61,10 @@ impl PendingStereo {
     /// # Errors
     /// [`Error::Device`] when the device fails.
     pub fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
-        self.0.wait(cpu)
+        match self.0 {
+            StreamResult::Ready(found) => Ok(found),
+            StreamResult::Arriving(arriving) => arriving.wait(cpu),
+        }
     }
 }
 

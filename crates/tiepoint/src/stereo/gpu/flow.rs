@@ -34,16 +34,6 @@ pub(in crate::stereo) enum StreamResult {
     Arriving(Arriving),
 }
 
-impl StreamResult {
-    /// Waits for the result.
-    pub(in crate::stereo) fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
-        match self {
-            Self::Ready(found) => Ok(found),
-            Self::Arriving(arriving) => arriving.wait(cpu),
-        }
-    }
-}
-
 impl Flow {
     /// Has at most `slots` sets of `batch` pairs in flight.
     pub(in crate::stereo) fn new(slots: usize, batch: usize) -> Self {

@@ -90,8 +90,14 @@ impl<'a> PlanInput<'a> {
 
     /// An input of views that the host has prepared.
     pub(in crate::stereo) fn ready(options: &StereoOptions, pair: &'a Pair, cost: &GpuCost) -> Self {
-        let (images, tables) = (images_of(pair), tables_of(options, cost));
-        Self { size: pair.size(), views: PlanViews::Ready(ViewShape::of(pair)), images, tables }
+        let exchanged = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated);
+        let tables = std::iter::once(&cost.kernel).chain(exchanged).map(|kernel| kernel.table.clone());
+        Self {
+            size: pair.size(),
+            views: PlanViews::Ready(ViewShape::of(pair)),
+            images: images_of(pair),
+            tables: tables.filter(|table| !table.is_empty()).collect(),
+        }
     }
 
     /// The shape of `pairs` such inputs.
@@ -321,11 +327,4 @@ impl Stages<'_> {
         }
         Ok((maps, tables))
     }
-}
-
-/// The tables that a cost looks up, in the order of [`Plan::tables`].
-fn tables_of(options: &StereoOptions, cost: &GpuCost) -> Vec<Vec<u8>> {
-    let exchanged = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated);
-    let tables = std::iter::once(&cost.kernel).chain(exchanged).map(|kernel| kernel.table.clone());
-    tables.filter(|table| !table.is_empty()).collect()
 }
