@@ -19,11 +19,7 @@ use crate::image::{AnyImage, Image, Size};
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
     let [left, right] = images;
     let pictures = Pictures::new([left.into(), right.into()], Masks::default()).unwrap();
-    let mut pair = Pair::new(&pictures, cpu).unwrap();
-    let cost = options.cost.definition();
-    if let Some(compared) = cost.compared(&pictures, &pair, cpu).unwrap() {
-        pair.compare(compared);
-    }
+    let mut pair = Pair::for_cost(&pictures, options.cost.definition(), cpu).unwrap();
     let mut out = Stages::default();
     making_ready(&pictures, &pair, options, gpu, &mut out);
     let mut workspace = Workspace::default();
@@ -43,10 +39,7 @@ fn learning(
     out: &mut Stages,
 ) -> Box<dyn CostSource> {
     let cost = options.cost.definition();
-    let mut there = Pair::new(pictures, cpu).unwrap();
-    if let Some(compared) = cost.compared(pictures, &there, cpu).unwrap() {
-        there.compare(compared);
-    }
+    let mut there = Pair::for_cost(pictures, cost, cpu).unwrap();
     let learn = Learn { pair: &mut there, pictures, options, workspace, cpu, gpu: Some(gpu) };
     let found = cost.source(learn).unwrap();
     let source = cost.source(Learn { pair, pictures, options, workspace, cpu, gpu: None }).unwrap();

@@ -396,11 +396,8 @@ impl Stereo {
     ) -> Result<R> {
         let pictures = &Pictures::new([left, right], masks)?;
         let cpu = &processor.cpu.for_pixels(pictures.size().area());
-        let mut pair = Pair::new(pictures, cpu)?;
         let (options, cost) = (&self.options, self.options.cost.definition());
-        if let Some(images) = cost.compared(pictures, &pair, cpu)? {
-            pair.compare(images);
-        }
+        let mut pair = Pair::for_cost(pictures, cost, cpu)?;
         // An aggregation is as many steps as there are pixels; what follows takes little beside it.
         let pixels = pair.size().area();
         let learning = cost.learning_steps(pictures, options, pixels);

@@ -10,12 +10,12 @@ mod views;
 pub(in crate::stereo) use mirror::mirrored;
 pub(in crate::stereo) use views::{ViewShape, ViewStacks, images_of};
 
-use super::pictures::{Pictures, require_mask, require_size};
+use super::pictures::{Pictures, require_pair};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{self, AnyGpuImage, AnyGpuStack, GpuPixel, GpuStack, Plane};
 use crate::image::{AnyView, PixelKind, Size, check_grey_channels, luma_for_kernels};
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane};
-use crate::{Error, Result, by_pixel};
+use crate::{Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
 /// The additional bits of grey that is made from 8-bit colour.
@@ -41,20 +41,12 @@ impl PictureShape {
         pictures: [(Size, usize, PixelKind); 2],
         masks: [Option<(Size, usize)>; 2],
     ) -> Result<[Self; 2]> {
-        let [(size, ..), (right, ..)] = pictures;
-        if size.is_empty() {
-            return Err(Error::Image(format!("the left image is empty ({size})")));
-        }
-        require_size("right image", right, size)?;
-        for (what, mask) in ["left mask", "right mask"].into_iter().zip(masks) {
-            mask.map_or(Ok(()), |(mask, channels)| require_mask(what, (mask, channels), size))?;
-        }
-        let mut shapes = [Self { pixel: PixelKind::U8, channels: 1, masked: false }; 2];
-        for ((shape, (_, channels, pixel)), mask) in shapes.iter_mut().zip(pictures).zip(masks) {
-            check_grey_channels(channels)?;
-            *shape = Self { pixel, channels, masked: mask.is_some() };
-        }
-        Ok(shapes)
+        require_pair(pictures.map(|(size, ..)| size), masks)?;
+        pictures.iter().try_for_each(|(_, channels, _)| check_grey_channels(*channels))?;
+        Ok([0, 1].map(|i| {
+            let (_, channels, pixel) = pictures[i];
+            Self { pixel, channels, masked: masks[i].is_some() }
+        }))
     }
 
     /// Whether there is nothing to prepare: it is grey, of 8 bits.
@@ -488,10 +480,7 @@ pub(crate) mod tests {
                     .into_iter()
                     .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
             {
-                let mut pair = Pair::new(&pictures, &cpu).unwrap();
-                if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
-                    pair.compare(compared);
-                }
+                let mut pair = Pair::for_cost(&pictures, cost.definition(), &cpu).unwrap();
                 for view in [View::Left, View::Right] {
                     if compares[view.index()] == Compares::OwnColours {
                         let [colours] = pictures.channels([view], &[0, 1, 2], &cpu).unwrap();

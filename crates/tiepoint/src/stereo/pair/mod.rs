@@ -8,6 +8,7 @@ pub(super) use grey::{Bytes, Grey};
 pub(super) use pictures::Pictures;
 
 use super::View;
+use super::cost::CostDefinition;
 use crate::Result;
 use crate::device::Cpu;
 use crate::filter::resample::{Scaling, resample};
@@ -33,6 +34,13 @@ impl Pair {
         let scale = Bytes::of(grey.each_ref().into_iter().zip(masks.each_ref().map(Option::as_ref)));
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
         Ok(Self { grey, bytes, scale, compared: None, masks })
+    }
+
+    /// With the images that a cost compares.
+    pub(super) fn for_cost(pictures: &Pictures<'_>, cost: &dyn CostDefinition, cpu: &Cpu) -> Result<Self> {
+        let mut pair = Self::new(pictures, cpu)?;
+        pair.compared = cost.compared(pictures, &pair, cpu)?;
+        Ok(pair)
     }
 
     pub(super) fn size(&self) -> Size {
@@ -71,11 +79,6 @@ impl Pair {
     /// Its colours in 8 bits, if the cost compares those of both pictures; otherwise its grey.
     pub(super) fn colours(&self, view: View) -> &Image<u8> {
         Some(self.compared(view)).filter(|image| image.channels() == 3).unwrap_or(self.bytes(view))
-    }
-
-    /// Replaces the images that the cost compares.
-    pub(super) fn compare(&mut self, images: [Image<u8>; 2]) {
-        self.compared = Some(images);
     }
 
     /// Replaces the image that the cost compares in one view.

@@ -18,15 +18,8 @@ pub(in crate::stereo) struct Pictures<'a> {
 impl<'a> Pictures<'a> {
     /// Fails for an empty left picture and where the sizes differ.
     pub(in crate::stereo) fn new([left, right]: [AnyView<'a>; 2], masks: Masks<'a>) -> Result<Self> {
-        let size = left.size();
-        if size.is_empty() {
-            return Err(Error::Image(format!("the left image is empty ({size})")));
-        }
-        require_size("right image", right.size(), size)?;
         let masks = [masks.left, masks.right];
-        for (what, mask) in ["left mask", "right mask"].into_iter().zip(masks) {
-            mask.map_or(Ok(()), |mask| require_mask(what, (mask.size(), mask.channels()), size))?;
-        }
+        require_pair([left.size(), right.size()], masks.map(|mask| mask.map(|m| (m.size(), m.channels()))))?;
         Ok(Self { views: [left, right], masks, are_colour: OnceLock::new() })
     }
 
@@ -66,22 +59,25 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// Fails unless `found`, the size of `what`, is that of the left image.
-pub(super) fn require_size(what: &str, found: Size, left: Size) -> Result<()> {
-    if found == left {
-        return Ok(());
+/// Fails for an empty left image, where the images and masks differ in size, and for masks of several channels.
+pub(super) fn require_pair([left, right]: [Size; 2], masks: [Option<(Size, usize)>; 2]) -> Result<()> {
+    if left.is_empty() {
+        return Err(Error::Image(format!("the left image is empty ({left})")));
     }
-    let expected = "expected one size, as rectification gives it";
-    Err(Error::Mismatch(format!("the {what} is {found} and the left image {left}: {expected}")))
-}
-
-/// Fails unless a mask has the size of the left image, and one channel.
-pub(super) fn require_mask(what: &str, (found, channels): (Size, usize), left: Size) -> Result<()> {
-    require_size(what, found, left)?;
-    match channels {
-        1 => Ok(()),
-        _ => Err(Error::Mismatch(format!("the {what} has {channels} channels: expected one"))),
+    let [left_mask, right_mask] = masks;
+    let all = [("right image", Some((right, 1))), ("left mask", left_mask), ("right mask", right_mask)];
+    for (what, (found, channels)) in all.into_iter().filter_map(|(what, found)| Some((what, found?))) {
+        if found != left {
+            let expected = "expected one size, as rectification gives it";
+            return Err(Error::Mismatch(format!(
+                "the {what} is {found} and the left image {left}: {expected}"
+            )));
+        }
+        if channels != 1 {
+            return Err(Error::Mismatch(format!("the {what} has {channels} channels: expected one")));
+        }
     }
+    Ok(())
 }
 
 /// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
