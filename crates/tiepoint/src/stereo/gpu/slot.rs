@@ -33,50 +33,6 @@ impl<T: Element> Feed<T> {
 /// The feed of an image of any type of pixel.
 type AnyFeed = ByPixel<Feed<u8>, Feed<u16>, Feed<f32>>;
 
-/// All inputs of a plan.
-#[derive(Debug)]
-struct Feeds {
-    images: Vec<AnyFeed>,
-    tables: Vec<Feed<u8>>,
-}
-
-impl Feeds {
-    fn new(plan: &Plan) -> Result<Self> {
-        let image = |stack: &AnyGpuStack| Ok(by_pixel!(map stack, stack => Feed::of_stack(stack)?));
-        let table = |to: &Buffer<u8>| {
-            let sent = Staging::of_numbers(&to.gpu().buffer(to.len())?)?;
-            Ok(Feed { sent, to: to.clone() })
-        };
-        // Those that are learnt on the device are not sent.
-        let tables = plan.tables.iter().filter(|_| plan.learning.is_none());
-        Ok(Self {
-            images: plan.inputs.iter().map(image).collect::<Result<_>>()?,
-            tables: tables.map(table).collect::<Result<_>>()?,
-        })
-    }
-
-    fn write(&mut self, i: usize, input: &PlanInput<'_>, free: &Mark, cpu: &Cpu) -> Result<()> {
-        for (feed, image) in self.images.iter_mut().zip(&input.images) {
-            by_pixel!((feed, *image), (feed, image) => feed.sent.write(i, image, free, cpu))?;
-        }
-        for (feed, table) in self.tables.iter_mut().zip(&input.tables) {
-            feed.sent.numbers(free)?[..table.len()].copy_from_slice(table);
-        }
-        Ok(())
-    }
-
-    /// Returns the marks at which everything has been sent.
-    fn send(&self, free: &Mark) -> Result<Vec<Mark>> {
-        let images = self.images.iter().map(|feed| by_pixel!(feed, feed => feed.sent.send(free)));
-        images.chain(self.tables.iter().map(|feed| feed.sent.send(free))).collect()
-    }
-
-    fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        self.images.iter().try_for_each(|feed| by_pixel!(feed, f => f.arrive_at(commands, &f.to)))?;
-        self.tables.iter().try_for_each(|feed| feed.arrive_at(commands, &feed.to))
-    }
-}
-
 /// Maps of the device that are kept while the next are made.
 #[derive(Debug)]
 struct Kept<T: Element> {
@@ -184,7 +140,8 @@ impl Arriving {
 #[derive(Debug)]
 pub(super) struct Slot {
     gpu: Gpu,
-    feeds: Feeds,
+    images: Vec<AnyFeed>,
+    tables: Vec<Feed<u8>>,
     maps: KeptMaps,
     /// The learning from a pair, if there is any, which runs beside the work on the pair before.
     learning: Option<Graph>,
@@ -198,14 +155,24 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(plan: &Plan) -> Result<Self> {
-        let (gpu, feeds, maps) =
-            (plan.gpu.clone(), Feeds::new(plan)?, plan.maps.try_map(Kept::new, Kept::new)?);
+        let gpu = plan.gpu.clone();
+        let image = |stack: &AnyGpuStack| Ok(by_pixel!(map stack, stack => Feed::of_stack(stack)?));
+        let images = plan.inputs.iter().map(image).collect::<Result<Vec<_>>>()?;
+        let table = |to: &Buffer<u8>| {
+            let sent = Staging::of_numbers(&to.gpu().buffer(to.len())?)?;
+            Ok(Feed { sent, to: to.clone() })
+        };
+        // Those that are learnt on the device are not sent.
+        let tables = plan.tables.iter().filter(|_| plan.learning.is_none());
+        let tables = tables.map(table).collect::<Result<Vec<_>>>()?;
+        let maps = plan.maps.try_map(Kept::new, Kept::new)?;
         let mut work = Commands::new();
         work.stage("images to the device");
-        feeds.arrive(&mut work)?;
+        images.iter().try_for_each(|feed| by_pixel!(feed, f => f.arrive_at(&mut work, &f.to)))?;
+        tables.iter().try_for_each(|feed| feed.arrive_at(&mut work, &feed.to))?;
         let learning = plan.learning.as_ref().map(|learning| {
             let mut arrival = Commands::new();
-            for (feed, to) in feeds.images.iter().zip(&learning.inputs) {
+            for (feed, to) in images.iter().zip(&learning.inputs) {
                 by_pixel!((feed, to), (feed, to) => feed.arrive_at(&mut arrival, to.buffer()))?;
             }
             learning.apart(arrival, &mut work, &gpu)
@@ -220,18 +187,27 @@ impl Slot {
             }
             None => (None, gpu.graph(work)?),
         };
-        let free = gpu.mark()?;
-        Ok(Self { gpu, feeds, maps, learning, work, free, last: None, spare: Spare::default() })
+        let (free, spare) = (gpu.mark()?, Spare::default());
+        Ok(Self { gpu, images, tables, maps, learning, work, free, last: None, spare })
     }
 
     /// Takes pair `i`.
     pub(super) fn write(&mut self, i: usize, input: &PlanInput<'_>, cpu: &Cpu) -> Result<()> {
-        self.feeds.write(i, input, &self.free, cpu)
+        for (feed, image) in self.images.iter_mut().zip(&input.images) {
+            by_pixel!((feed, *image), (feed, image) => feed.sent.write(i, image, &self.free, cpu))?;
+        }
+        for (feed, table) in self.tables.iter_mut().zip(&input.tables) {
+            feed.sent.numbers(&self.free)?[..table.len()].copy_from_slice(table);
+        }
+        Ok(())
     }
 
     /// Queues the plan's work for the pairs.
     pub(super) fn run(&mut self) -> Result<()> {
-        let sent = self.feeds.send(&self.free)?;
+        let images = self.images.iter().map(|feed| by_pixel!(feed, feed => feed.sent.send(&self.free)));
+        let tables = self.tables.iter().map(|feed| feed.sent.send(&self.free));
+        // The marks at which everything has been sent.
+        let sent = images.chain(tables).collect::<Result<Vec<_>>>()?;
         self.learning.as_ref().map_or(Ok(()), |learning| learning.run_beside(&sent))?;
         // The work overwrites what the last transfer reads.
         self.last.take().map_or(Ok(()), |last| last.hold())?;
