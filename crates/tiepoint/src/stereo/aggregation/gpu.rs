@@ -168,13 +168,6 @@ impl GpuAggregationInput<'_> {
     }
 }
 
-/// The sums by disparities: images, then parts, then pixels.
-#[derive(Debug)]
-pub(in crate::stereo) struct GpuSums {
-    pub(in crate::stereo) words: Buffer<u32>,
-    pub(in crate::stereo) layout: Layout,
-}
-
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuAggregation<'a> {
     pub(in crate::stereo) input: GpuAggregationInput<'a>,
@@ -210,7 +203,7 @@ struct Walk<'a> {
     /// The descriptors of both views.
     views: (&'a Buffer<u32>, &'a Buffer<u32>),
     p2_penalties: &'a P2Planes,
-    sums: &'a GpuSums,
+    sums: &'a Buffer<u32>,
 }
 
 fn for_paths(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
@@ -296,13 +289,14 @@ impl<'a> GpuAggregation<'a> {
         })
     }
 
-    /// Records the work; `left` and `right` are the descriptors of the views, `grey` is the grey of the left one.
+    /// Records the work; `left` and `right` are the descriptors of the views, `grey` is the grey of the left one. Returns
+    /// the sums by disparities: images, then parts, then pixels.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
         views: (&Buffer<u32>, &Buffer<u32>),
         grey: &GpuStack<u8>,
-    ) -> Result<GpuSums> {
+    ) -> Result<Buffer<u32>> {
         let (size, images) = (grey.size(), grey.count());
         let sums = self.sums(size, images)?;
         let p2_penalties = &self.p2_penalties(commands, grey)?;
@@ -314,7 +308,7 @@ impl<'a> GpuAggregation<'a> {
         Ok(sums)
     }
 
-    fn sums(&self, size: Size, images: usize) -> Result<GpuSums> {
+    fn sums(&self, size: Size, images: usize) -> Result<Buffer<u32>> {
         let longest = size.width.max(size.height);
         if longest > SIDE {
             let feature = format!("numbers for a side of {longest}");
@@ -323,7 +317,7 @@ impl<'a> GpuAggregation<'a> {
         let words = size.area().checked_mul(images).and_then(|n| n.checked_mul(self.layout().sum_words()));
         let words = words
             .ok_or_else(|| Error::Image(format!("{images} pairs of {size}: their sums exceed memory")))?;
-        Ok(GpuSums { words: self.input.gpu.buffer(words)?, layout: *self.layout() })
+        Ok(self.input.gpu.buffer(words)?)
     }
 
     /// Records the computation of the P2 penalty of every direction at every pixel.
@@ -354,18 +348,18 @@ impl<'a> GpuAggregation<'a> {
             &self.horizontal,
             [warps.div_ceil(WALKING), 1, 1],
             Horizontal {
-                sums_out: &sums.words,
+                sums_out: sums,
                 left,
                 right,
                 p2_penalties: &p2_penalties.horizontal,
                 table: &self.table,
-                sum_words: sums.words.len() as u64,
+                sum_words: sums.len() as u64,
                 descriptor_words: (size.area() * images * input.planes()) as u64,
                 table_bytes: self.table.len() as u64,
                 width: size.width as i32,
                 height: size.height as i32,
                 images: images as i32,
-                parts: sums.layout.parts as i32,
+                parts: self.layout().parts as i32,
                 min_disparity: input.options.min_disparity,
                 disparities: input.options.disparities as i32,
                 p1: twice(input.options.penalties().p1.into()),
@@ -402,7 +396,7 @@ impl<'a> GpuAggregation<'a> {
             &self.vertical,
             [(strips * walks).min(units * at_once), 1, 1],
             Vertical {
-                sums_out: &sums.words,
+                sums_out: sums,
                 tickets: &tickets,
                 boundary: &boundary,
                 progress: &progress,
@@ -413,7 +407,7 @@ impl<'a> GpuAggregation<'a> {
                 entering,
                 leaving,
                 checkpoint_words: entering.len() as u64,
-                sum_words: sums.words.len() as u64,
+                sum_words: sums.len() as u64,
                 boundary_words: boundary.len() as u64,
                 descriptor_words: (size.area() * images * input.planes()) as u64,
                 penalty_words: p2_penalties.vertical.len() as u64,

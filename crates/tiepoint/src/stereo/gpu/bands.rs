@@ -56,29 +56,27 @@ struct Banded<'a> {
 
 impl Banded<'_> {
     fn maps(&self, selection: WinnerOptions, cpu: &Cpu) -> Result<(StereoResult, usize)> {
-        let (size, GpuAggregationInput { gpu, options, cost, masked, .. }) =
-            (self.pair.size(), self.aggregation.input);
+        let (size, input, layout) = (self.pair.size(), self.aggregation.input, self.aggregation.layout());
         let bands = &GpuBands::new(&self.aggregation)?;
-        let program = &winner::program(gpu, (cost, masked), self.aggregation.layout(), selection)?;
-        let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
-        let count = size.height.div_ceil(self.aggregation.input.size.height);
+        let program = &winner::program(&input, layout, selection)?;
+        let count = size.height.div_ceil(input.size.height);
         let mut checkpoints = Vec::new();
         for band in 0..count - 1 {
             let mut commands = Commands::new();
             let here = self.load(&mut commands, bands, band)?;
             checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
-            gpu.run(&commands)?;
+            input.gpu.run(&commands)?;
         }
         let mut out = None;
         for band in (0..count).rev() {
             let mut commands = Commands::new();
             let here = self.load(&mut commands, bands, band)?;
-            let of_band = Size::new(size.width, here.len());
+            let of_band = of_band(&input, here.len());
             // The first band has no checkpoint.
-            bands.record(&mut commands, of_band, checkpoints.pop().as_ref())?;
-            let (sums, views) = (&bands.sums, bands.descriptors());
-            let maps = winner::record(&mut commands, program, chosen, planes, sums, views, (of_band, 1))?;
-            gpu.run(&commands)?;
+            bands.record(&mut commands, of_band.size, checkpoints.pop().as_ref())?;
+            let (sums, views) = ((&bands.sums, layout), bands.descriptors());
+            let maps = winner::record(&mut commands, program, (&of_band, selection), sums, views)?;
+            input.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
             let whole = match &mut out {
                 Some(whole) => whole,

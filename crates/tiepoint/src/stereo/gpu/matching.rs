@@ -37,7 +37,7 @@ impl GpuMatching<'_> {
         table: Option<&Buffer<u8>>,
     ) -> Result<(GpuMaps, Option<Buffer<u8>>)> {
         let Self { input, selection, .. } = *self;
-        let GpuAggregationInput { gpu, options, cost, masked, size, images, .. } = input;
+        let GpuAggregationInput { options, cost, masked, .. } = input;
         let left_words = left.describe(commands, (cost, masked))?;
         let right_words = right.describe(commands, (cost, masked))?;
         let descriptors = (&left_words, &right_words);
@@ -51,12 +51,11 @@ impl GpuMatching<'_> {
                 volume.record(commands, aggregation.layout(), options.min_disparity, masks)?;
         }
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
-        let program = winner::program(gpu, (cost, masked), &sums.layout, selection)?;
-        let (chosen, planes) = ((options.min_disparity, selection), cost.planes(masked));
-        let maps = winner::record(commands, &program, chosen, planes, &sums, descriptors, (size, images))?;
+        let layout = aggregation.layout();
+        let program = winner::program(&input, layout, selection)?;
+        let maps = winner::record(commands, &program, (&input, selection), (&sums, layout), descriptors)?;
         if let Some(volume) = self.volume {
-            let whole = (&aggregation.table, aggregation.layout());
-            volume.withdraw(commands, &maps, whole, options.min_disparity)?;
+            volume.withdraw(commands, &maps, (&aggregation.table, layout), options.min_disparity)?;
         }
         Ok((maps, (!cost.table.is_empty()).then_some(aggregation.table)))
     }

@@ -1,11 +1,10 @@
 //! Winner takes all on a device: a work group chooses the disparities of a row.
 
-use super::super::aggregation::gpu::{GpuSums, Layout};
+use super::super::aggregation::gpu::{GpuAggregationInput, Layout};
 use super::super::cost::gpu::CostKernel;
 use super::super::gpu::lanes::{launch, optional};
 use super::super::{GpuMaps, INVALID, StereoOptions, Subpixel, subpixel};
-use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::Size;
+use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{GpuStack, Plane};
 use crate::{Error, Result};
 use tiepoint_gpu::{KernelSource, Program};
@@ -102,11 +101,11 @@ pub(in crate::stereo) fn source(
 
 /// The program for sums of this layout. Fails where its groups need more local memory than the device has.
 pub(in crate::stereo) fn program(
-    gpu: &Gpu,
-    (cost, masked): (&CostKernel, bool),
+    input: &GpuAggregationInput<'_>,
     layout: &Layout,
     selection: WinnerOptions,
 ) -> Result<Program> {
+    let GpuAggregationInput { gpu, cost, masked, .. } = *input;
     if words(layout) * size_of::<u32>() > gpu.info().local_memory as usize {
         let feature = format!("memory of work groups for {} disparities", layout.disparities);
         return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
@@ -114,18 +113,15 @@ pub(in crate::stereo) fn program(
     Ok(gpu.program(&source(cost, masked, layout, selection))?)
 }
 
-/// Records the work of the program for this selection; `left` and `right` are the descriptors of the views, in
-/// `planes` planes.
+/// Records the work of the program for this selection; `left` and `right` are the descriptors of the views.
 pub(in crate::stereo) fn record(
     commands: &mut Commands,
     program: &Program,
-    (min_disparity, selection): (i32, WinnerOptions),
-    planes: usize,
-    sums: &GpuSums,
+    (input, selection): (&GpuAggregationInput<'_>, WinnerOptions),
+    (sums, layout): (&Buffer<u32>, &Layout),
     (left, right): (&Buffer<u32>, &Buffer<u32>),
-    (size, images): (Size, usize),
 ) -> Result<GpuMaps> {
-    let gpu = sums.words.gpu();
+    let GpuAggregationInput { gpu, cost, options, masked, size, images, .. } = *input;
     let map = || GpuStack::<f32>::new(gpu, size, 1, images);
     let maps = GpuMaps {
         disparity: map()?,
@@ -139,15 +135,15 @@ pub(in crate::stereo) fn record(
         disparity: maps.disparity.laid(),
         right: right_map.into(),
         confidence: confidence.into(),
-        sums: &sums.words,
+        sums,
         left,
         right_words: right,
         width: size.width as i32,
         height: size.height as i32,
-        pixel_words: sums.layout.sum_words() as i32,
-        planes: planes as i32,
-        min_disparity,
-        disparities: sums.layout.disparities as i32,
+        pixel_words: layout.sum_words() as i32,
+        planes: cost.planes(masked) as i32,
+        min_disparity: options.min_disparity,
+        disparities: layout.disparities as i32,
         uniqueness: selection.uniqueness.into(),
     };
     commands.stage("winner takes all");

@@ -5,7 +5,7 @@
 //! checkpoint, those upwards with the paths that leave the band below. Paths cross the borders of bands, so the sums
 //! are those of the whole image; the pass downwards is computed twice.
 
-use super::{Design, GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
+use super::{Design, GpuAggregation, GpuAggregationInput, P2Planes, Walk, words_of_view};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::image::Size;
@@ -17,7 +17,7 @@ pub(in crate::stereo) struct GpuBands<'a> {
     aggregation: &'a GpuAggregation<'a>,
     descriptors: [Buffer<u32>; 2],
     p2_penalties: P2Planes,
-    pub(in crate::stereo) sums: GpuSums,
+    pub(in crate::stereo) sums: Buffer<u32>,
     /// The paths that enter a band and those that leave it: downwards, then upwards.
     entering: Buffer<u32>,
     leaving: Buffer<u32>,
