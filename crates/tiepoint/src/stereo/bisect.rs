@@ -3,11 +3,10 @@
 use super::aggregation::gpu::GpuAggregationInput;
 use super::aggregation::{AggregationInput, Workspace, aggregate};
 use super::cost::{CostSource, Learn};
-use super::gpu::GpuMatching;
+use super::gpu::matching;
 use super::pair::gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of, take};
 use super::pair::{Pair, Pictures};
 use super::testing::after;
-use super::winner_takes_all::gpu::WinnerOptions;
 use super::{Masks, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::bisect::{Stages, difference_of_images};
 use crate::device::Cpu;
@@ -116,10 +115,9 @@ fn selection(
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());
     let mut commands = Commands::new();
     let (cost, greatest, masked) = (&cost, source.greatest(), pair.is_masked());
-    let (size, images, banded) = (pair.size(), 1, false);
-    let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
-    let matching = GpuMatching { input, selection: WinnerOptions::of(options), volume: None };
-    let (maps, _) = matching.record(&mut commands, views.each_ref(), None).unwrap();
+    let (options, size, images, banded, volume) = (*options, pair.size(), 1, false, None);
+    let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume };
+    let (maps, _) = matching::record(&mut commands, input, views.each_ref(), None).unwrap();
     gpu.run(&commands).unwrap();
     let got = |map: &GpuStack<f32>| map.download(0).unwrap();
     out.compare_images("aggregation and selection, left", &got(&maps.disparity), &left);

@@ -184,6 +184,16 @@ impl StereoOptions {
         }
     }
 
+    /// The same options for disparities of the left view alone.
+    pub(super) fn for_left(self) -> Self {
+        Self { right_view: RightView::Off, right: false, confidence: false, ..self }
+    }
+
+    /// The same options for disparities of both views alone.
+    pub(super) fn for_both(self) -> Self {
+        Self { right_view: RightView::Diagonal, confidence: false, ..self }
+    }
+
     /// The difference of colours from which on a pixel has no vote about edges; 0: there is no vote at all.
     pub(super) fn votes_below(&self) -> u16 {
         if self.median == 0 { 0 } else { self.edges }

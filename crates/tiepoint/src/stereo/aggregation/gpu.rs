@@ -38,6 +38,7 @@ use crate::image::Size;
 use crate::image::gpu::{GpuStack, Plane};
 use crate::stereo::StereoOptions;
 use crate::stereo::cost::gpu::CostKernel;
+use crate::stereo::cost::volume::gpu::GpuVolume;
 use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
 use crate::{Error, Result};
 use strips::{BUFFERS, Design, PHASES, Steps, Strip, WALKING};
@@ -124,7 +125,7 @@ const SIDE: usize = 1 << 24;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuAggregationInput<'a> {
     pub(in crate::stereo) gpu: &'a Gpu,
-    pub(in crate::stereo) options: &'a StereoOptions,
+    pub(in crate::stereo) options: StereoOptions,
     pub(in crate::stereo) cost: &'a CostKernel,
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
@@ -134,6 +135,8 @@ pub(in crate::stereo) struct GpuAggregationInput<'a> {
     pub(in crate::stereo) images: usize,
     /// Whether the images are bands of rows of larger ones.
     pub(in crate::stereo) banded: bool,
+    /// The costs, if the caller has computed them.
+    pub(in crate::stereo) volume: Option<&'a GpuVolume>,
 }
 
 impl GpuAggregationInput<'_> {
@@ -144,7 +147,7 @@ impl GpuAggregationInput<'_> {
 
     /// Whether descriptors tell where a view has no data; a volume's costs tell it by themselves.
     fn masked(&self) -> bool {
-        self.masked && !self.cost.is_of_volume()
+        self.masked && self.volume.is_none()
     }
 
     /// Planes of words of the descriptors of a view.
@@ -155,7 +158,7 @@ impl GpuAggregationInput<'_> {
     /// The bytes of memory that [`GpuAggregation`] takes for a pair, besides its views.
     pub(in crate::stereo) fn bytes(&self) -> Result<u64> {
         let Design { steps, passes, layout, .. } = Design::of(self)?;
-        let costs = if self.cost.is_of_volume() { layout.padded() / 2 } else { 0 };
+        let costs = if self.volume.is_some() { layout.padded() / 2 } else { 0 };
         let words = layout.sum_words() + costs + words_of_view(&steps, self.planes());
         let boundary = boundary_words(&steps, &layout, self.size, passes) as u64;
         Ok(4 * (self.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))

@@ -9,7 +9,7 @@ use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBa
 use crate::stereo::cost::CostSource;
 use crate::stereo::pair::gpu::ViewStacks;
 use crate::stereo::pair::{Pair, mirrored};
-use crate::stereo::winner_takes_all::gpu::{self as winner, WinnerOptions};
+use crate::stereo::winner_takes_all::gpu as winner;
 use crate::stereo::{RightView, StereoOptions, StereoResult, View};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -31,18 +31,19 @@ pub(in crate::stereo) fn disparities(
     memory: u64,
     cpu: &Cpu,
 ) -> Result<(StereoResult, usize)> {
-    let maps = |pair: &Pair, source: &dyn CostSource, selection| {
+    let maps = |pair: &Pair, source: &dyn CostSource, options| {
         let (cost, greatest, masked) = (&source.kernel(), source.greatest(), pair.is_masked());
         let (size, images, banded) = (pair.size(), 1, true);
-        let whole = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
+        let whole =
+            GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume: None };
         let input = of_band(&whole, rows(&whole, memory)?);
-        Banded { pair, aggregation: GpuAggregation::new(input)? }.maps(selection, cpu)
+        Banded { pair, aggregation: GpuAggregation::new(input)? }.maps(cpu)
     };
-    let (mut found, bands) = maps(pair, source, WinnerOptions::of(options))?;
+    let (mut found, bands) = maps(pair, source, *options)?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
     {
-        let (right, _) = maps(&pair.exchanged(), &*source, WinnerOptions::of_left(options))?;
+        let (right, _) = maps(&pair.exchanged(), &*source, options.for_left())?;
         found.right = Some(mirrored(&right.disparity));
     }
     Ok((found, bands))
@@ -55,10 +56,10 @@ struct Banded<'a> {
 }
 
 impl Banded<'_> {
-    fn maps(&self, selection: WinnerOptions, cpu: &Cpu) -> Result<(StereoResult, usize)> {
+    fn maps(&self, cpu: &Cpu) -> Result<(StereoResult, usize)> {
         let (size, input, layout) = (self.pair.size(), self.aggregation.input, self.aggregation.layout());
         let bands = &GpuBands::new(&self.aggregation)?;
-        let program = &winner::program(&input, layout, selection)?;
+        let program = &winner::program(&input, layout)?;
         let count = size.height.div_ceil(input.size.height);
         let mut checkpoints = Vec::new();
         for band in 0..count - 1 {
@@ -75,7 +76,7 @@ impl Banded<'_> {
             // The first band has no checkpoint.
             bands.record(&mut commands, of_band.size, checkpoints.pop().as_ref())?;
             let (sums, views) = ((&bands.sums, layout), bands.descriptors());
-            let maps = winner::record(&mut commands, program, (&of_band, selection), sums, views)?;
+            let maps = winner::record(&mut commands, program, &of_band, sums, views)?;
             input.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
             let whole = match &mut out {

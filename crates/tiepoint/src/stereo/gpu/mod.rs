@@ -6,7 +6,7 @@ mod bands;
 pub(crate) mod dense;
 mod flow;
 pub(in crate::stereo) mod lanes;
-mod matching;
+pub(in crate::stereo) mod matching;
 mod plan;
 mod plan_cache;
 mod slot;
@@ -15,7 +15,6 @@ mod tests;
 
 pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, StreamResult};
-pub(super) use matching::GpuMatching;
 pub(super) use plan::{PlanInput, PlanViews, Work};
 pub(super) use plan_cache::PlanCache;
 

@@ -1,7 +1,7 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
 use super::check_memory;
-use super::matching::GpuMatching;
+use super::matching;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::image::gpu::AnyGpuStack;
@@ -15,7 +15,6 @@ use crate::stereo::pair::gpu::{
     source_of,
 };
 use crate::stereo::pair::{Pair, Pictures};
-use crate::stereo::winner_takes_all::gpu::WinnerOptions;
 use crate::stereo::{GpuMaps, RightView, StereoOptions, refinement};
 use crate::{Result, by_pixel};
 use std::cell::{Cell, OnceCell};
@@ -206,25 +205,25 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    fn matching<'b>(&'b self, cost: &'b CostKernel, selection: WinnerOptions) -> GpuMatching<'b> {
-        let Work { gpu, options, cost: &GpuCost { greatest, ref volume, .. }, .. } = self.work;
+    fn input<'b>(&'b self, cost: &'b CostKernel, options: StereoOptions) -> GpuAggregationInput<'b> {
+        let Work { gpu, cost: &GpuCost { greatest, ref volume, .. }, .. } = self.work;
         let (masked, PlanShape { size, pairs: images, .. }) = (self.shape.masked(), *self.shape);
-        let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded: false };
-        GpuMatching { input, selection, volume: volume.as_ref() }
+        let (banded, volume) = (false, volume.as_ref());
+        GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume }
     }
 
-    /// The matching of the right view, if that is aggregated separately.
-    fn exchanged(&self) -> Option<GpuMatching<'_>> {
+    /// The input for the right view, if that is aggregated separately.
+    fn exchanged(&self) -> Option<GpuAggregationInput<'_>> {
         let Work { options, cost, .. } = self.work;
         let kernel = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated)?;
-        Some(self.matching(kernel, WinnerOptions::of_left(options)))
+        Some(self.input(kernel, options.for_left()))
     }
 
     /// The programs that a plan needs, except very short ones.
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { work: Work { gpu, options, cost, .. }, shape } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
-        let mut sources = self.matching(kernel, WinnerOptions::of(options)).sources()?;
+        let mut sources = matching::sources(&self.input(kernel, *options))?;
         let greys = match shape.views {
             PlanViews::Ready(views) => views.map(|view| view.grey),
             PlanViews::Pictures(pictures, compares) => {
@@ -258,8 +257,8 @@ impl Stages<'_> {
             None => 0,
         };
         let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
-        let input = self.matching(&cost.kernel, WinnerOptions::of(options)).input;
-        let pair = GpuAggregationInput { images: 1, ..input }.bytes()?.saturating_add(pictures);
+        let input = GpuAggregationInput { images: 1, ..self.input(&cost.kernel, *options) };
+        let pair = input.bytes()?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
         let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
         check_memory(gpu, options, "dense stereo on a GPU", needed)
@@ -316,12 +315,12 @@ impl Stages<'_> {
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
         let Work { options, cost, .. } = self.work;
-        let matching = self.matching(&cost.kernel, WinnerOptions::of(options));
-        let (mut maps, looked_up) = matching.record(commands, [left, right], None)?;
+        let input = self.input(&cost.kernel, *options);
+        let (mut maps, looked_up) = matching::record(commands, input, [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);
-        if let Some(matching) = self.exchanged() {
+        if let Some(input) = self.exchanged() {
             let views = [right.mirrored(commands)?, left.mirrored(commands)?];
-            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), None)?;
+            let (exchanged, looked_up) = matching::record(commands, input, views.each_ref(), None)?;
             tables.extend(looked_up);
             maps.right = Some(mirrored(commands, &exchanged.disparity)?);
         }

@@ -3,7 +3,7 @@
 use super::super::aggregation::gpu::{GpuAggregationInput, Layout};
 use super::super::cost::gpu::CostKernel;
 use super::super::gpu::lanes::{launch, optional};
-use super::super::{GpuMaps, INVALID, StereoOptions, Subpixel, subpixel};
+use super::super::{GpuMaps, INVALID, StereoOptions, subpixel};
 use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{GpuStack, Plane};
 use crate::{Error, Result};
@@ -34,32 +34,6 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group.
 const LANES: usize = 256;
 
-/// The options that the kernel is compiled for.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::stereo) struct WinnerOptions {
-    subpixel: Subpixel,
-    right: bool,
-    confidence: bool,
-    uniqueness: u8,
-}
-
-impl WinnerOptions {
-    pub(in crate::stereo) fn of(options: &StereoOptions) -> Self {
-        let StereoOptions { subpixel, confidence, uniqueness, .. } = *options;
-        Self { subpixel, right: options.selects_right(), confidence, uniqueness }
-    }
-
-    /// The options for both views, for learning.
-    pub(in crate::stereo) fn of_both(options: &StereoOptions) -> Self {
-        Self { right: true, confidence: false, ..Self::of(options) }
-    }
-
-    /// The options for the left view alone.
-    pub(in crate::stereo) fn of_left(options: &StereoOptions) -> Self {
-        Self { right: false, confidence: false, ..Self::of(options) }
-    }
-}
-
 /// The number of pixels that a group computes together: as many as fit with their sums into 16 KiB of local memory.
 fn pixels(layout: &Layout) -> usize {
     let most = (8192 / layout.padded()).clamp(2, LANES);
@@ -78,12 +52,7 @@ fn words(layout: &Layout) -> usize {
     pixels(layout) * of_pixel + ring(layout) + LANES
 }
 
-pub(in crate::stereo) fn source(
-    cost: &CostKernel,
-    masked: bool,
-    layout: &Layout,
-    selection: WinnerOptions,
-) -> KernelSource {
+fn source(cost: &CostKernel, masked: bool, layout: &Layout, options: &StereoOptions) -> KernelSource {
     let source = KernelSource::new("winner takes all")
         .define("WORDS", cost.planes(false))
         .define("PLANES", cost.planes(masked))
@@ -92,32 +61,33 @@ pub(in crate::stereo) fn source(
         .define("PIXELS", pixels(layout))
         .define("RING", ring(layout))
         .define_f32("INVALID", INVALID)
-        .define("RIGHT", u8::from(selection.right))
-        .define("SECOND", u8::from(selection.confidence || selection.uniqueness > 0));
-    subpixel::for_kernels(layout.for_kernels(source), selection.subpixel)
+        .define("RIGHT", u8::from(options.selects_right()))
+        .define("SECOND", u8::from(options.confidence || options.uniqueness > 0));
+    subpixel::for_kernels(layout.for_kernels(source), options.subpixel)
         .kernel::<WinnerTakesAll<'_>>([LANES as u32, 1])
         .text(include_str!("winner_takes_all.cl"))
 }
 
+/// The source of [`program`].
+pub(in crate::stereo) fn source_for(input: &GpuAggregationInput<'_>, layout: &Layout) -> KernelSource {
+    source(input.cost, input.masked, layout, &input.options)
+}
+
 /// The program for sums of this layout. Fails where its groups need more local memory than the device has.
-pub(in crate::stereo) fn program(
-    input: &GpuAggregationInput<'_>,
-    layout: &Layout,
-    selection: WinnerOptions,
-) -> Result<Program> {
-    let GpuAggregationInput { gpu, cost, masked, .. } = *input;
+pub(in crate::stereo) fn program(input: &GpuAggregationInput<'_>, layout: &Layout) -> Result<Program> {
+    let gpu = input.gpu;
     if words(layout) * size_of::<u32>() > gpu.info().local_memory as usize {
         let feature = format!("memory of work groups for {} disparities", layout.disparities);
         return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
     }
-    Ok(gpu.program(&source(cost, masked, layout, selection))?)
+    Ok(gpu.program(&source_for(input, layout))?)
 }
 
-/// Records the work of the program for this selection; `left` and `right` are the descriptors of the views.
+/// Records the work of the program; `left` and `right` are the descriptors of the views.
 pub(in crate::stereo) fn record(
     commands: &mut Commands,
     program: &Program,
-    (input, selection): (&GpuAggregationInput<'_>, WinnerOptions),
+    input: &GpuAggregationInput<'_>,
     (sums, layout): (&Buffer<u32>, &Layout),
     (left, right): (&Buffer<u32>, &Buffer<u32>),
 ) -> Result<GpuMaps> {
@@ -125,8 +95,8 @@ pub(in crate::stereo) fn record(
     let map = || GpuStack::<f32>::new(gpu, size, 1, images);
     let maps = GpuMaps {
         disparity: map()?,
-        right: selection.right.then(map).transpose()?,
-        confidence: selection.confidence.then(map).transpose()?,
+        right: options.selects_right().then(map).transpose()?,
+        confidence: options.confidence.then(map).transpose()?,
         reasons: None,
     };
     let right_map = &optional(gpu, maps.right.as_ref())?;
@@ -144,7 +114,7 @@ pub(in crate::stereo) fn record(
         planes: cost.planes(masked) as i32,
         min_disparity: options.min_disparity,
         disparities: layout.disparities as i32,
-        uniqueness: selection.uniqueness.into(),
+        uniqueness: options.uniqueness.into(),
     };
     commands.stage("winner takes all");
     launch(commands, program, [size.height, 1, images], arguments)?;
@@ -155,18 +125,19 @@ pub(in crate::stereo) fn record(
 pub(crate) mod tests {
     use super::*;
     use crate::stereo::cost::tests::kernels;
+    use crate::stereo::{RightView, Subpixel};
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
         let mut sources = vec![];
-        for (masked, right, confidence, subpixel, disparities) in [
-            (false, true, false, Subpixel::Equiangular, 128),
-            (true, true, true, Subpixel::Parabola, 100),
-            (true, false, true, Subpixel::Off, 16),
+        for (masked, right_view, confidence, subpixel, disparities) in [
+            (false, RightView::Diagonal, false, Subpixel::Equiangular, 128),
+            (true, RightView::Diagonal, true, Subpixel::Parabola, 100),
+            (true, RightView::Off, true, Subpixel::Off, 16),
         ] {
-            let selection = WinnerOptions { subpixel, right, confidence, uniqueness: 0 };
+            let options = StereoOptions { right_view, confidence, subpixel, ..Default::default() };
             for sum_bytes in [1, 2] {
                 let layout = Layout::new(32, 8, (4, sum_bytes), disparities);
-                sources.extend([source(&kernels()[0], masked, &layout, selection)]);
+                sources.extend([source(&kernels()[0], masked, &layout, &options)]);
             }
         }
         sources

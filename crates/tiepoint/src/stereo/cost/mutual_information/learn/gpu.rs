@@ -15,10 +15,9 @@ use crate::stereo::aggregation::gpu::GpuAggregationInput;
 use crate::stereo::cost::gpu::{CostKernel, GpuCost};
 use crate::stereo::cost::{self, DescriptorCost};
 use crate::stereo::gpu::lanes::{GROUP, covering, launch, pixel_a_lane};
-use crate::stereo::gpu::{GpuMatching, check_memory};
+use crate::stereo::gpu::{check_memory, matching};
 use crate::stereo::pair::Pair;
 use crate::stereo::pair::gpu::{Compares, ViewStacks};
-use crate::stereo::winner_takes_all::gpu::WinnerOptions;
 use crate::stereo::{StereoOptions, View, consistency_check, median};
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
@@ -120,7 +119,7 @@ impl LearnTable {
         ];
         sources.extend(self.colour().map(|_| projection::gpu::source()));
         for (size, options) in self.runs(options, size) {
-            sources.extend(matching((gpu, &cost), &options, (size, masked)).sources()?);
+            sources.extend(matching::sources(&input((gpu, &cost), &options, (size, masked)))?);
         }
         Ok(sources)
     }
@@ -136,7 +135,7 @@ impl LearnTable {
         let search = if self.colour().is_some() { projection::gpu::BYTES } else { 0 };
         self.runs(options, size).iter().try_fold(search, |sum, (size, options)| {
             let pixels = PIXEL.saturating_mul(size.area() as u64);
-            let bytes = matching((gpu, &cost), options, (*size, masked)).input.bytes()?;
+            let bytes = input((gpu, &cost), options, (*size, masked)).bytes()?;
             Ok(sum.saturating_add(bytes).saturating_add(pixels))
         })
     }
@@ -189,14 +188,13 @@ fn half(size: Size) -> Size {
 }
 
 /// How disparities are computed from a table.
-fn matching<'a>(
+fn input<'a>(
     (gpu, cost): (&'a Gpu, &'a CostKernel),
-    options: &'a StereoOptions,
+    options: &StereoOptions,
     (size, masked): (Size, bool),
-) -> GpuMatching<'a> {
-    let (greatest, images, banded) = (LIMIT.into(), 1, false);
-    let input = GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded };
-    GpuMatching { input, selection: WinnerOptions::of_both(options), volume: None }
+) -> GpuAggregationInput<'a> {
+    let (options, greatest, images, banded) = (options.for_both(), LIMIT.into(), 1, false);
+    GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume: None }
 }
 
 /// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
@@ -319,8 +317,8 @@ impl GpuLearning {
         table: &Buffer<u8>,
     ) -> Result<GpuStack<f32>> {
         let masked = left.mask.is_some() || right.mask.is_some();
-        let matching = matching((&self.gpu, &self.cost), options, (left.bytes.size(), masked));
-        let (maps, _) = matching.record(commands, [left, right], Some(table))?;
+        let input = input((&self.gpu, &self.cost), options, (left.bytes.size(), masked));
+        let (maps, _) = matching::record(commands, input, [left, right], Some(table))?;
         let left = median::gpu::median(commands, &maps.disparity, 3)?;
         let Some(right) = &maps.right else { return Ok(left) };
         let right = median::gpu::median(commands, right, 3)?;
