@@ -155,10 +155,10 @@ impl StereoStream {
             self.flow.found.push_back(StreamResult::Ready(found));
             return Ok(());
         }
-        if self.flow.is_new()
-            && let Some(plan) = self.stereo.on_gpu.take()
+        if self.flow.cache.is_empty()
+            && let Some(of_single_pairs) = self.stereo.on_gpu.take()
         {
-            self.flow.begin_with(plan);
+            self.flow.cache = of_single_pairs;
         }
         let found = match self.push_pictures([left, right], masks) {
             Ok(true) => Ok(None),

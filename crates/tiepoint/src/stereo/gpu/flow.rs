@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// The pairs of a stream that are on a device.
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Flow {
-    cache: PlanCache,
+    pub(in crate::stereo) cache: PlanCache,
     /// The most sets of pairs in flight.
     slots: usize,
     /// Pairs that are computed together.
@@ -43,16 +43,6 @@ impl Flow {
     /// A new one, with the results of this one.
     pub(in crate::stereo) fn renewed(&mut self, slots: usize, batch: usize) -> Self {
         Self { found: std::mem::take(&mut self.found), ..Self::new(slots, batch) }
-    }
-
-    /// Whether it has no plan yet.
-    pub(in crate::stereo) fn is_new(&self) -> bool {
-        self.cache.is_empty()
-    }
-
-    /// Begins with a plan that served single pairs.
-    pub(in crate::stereo) fn begin_with(&mut self, cache: PlanCache) {
-        self.cache = cache;
     }
 
     /// The number of pairs that are on the device or wait until their set is complete.

@@ -19,7 +19,7 @@ impl PlanCache {
         self.plan.as_ref().is_some_and(|plan| plan.gpu.is(gpu) && plan.shape == *shape)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::stereo) fn is_empty(&self) -> bool {
         self.plan.is_none()
     }
 

@@ -44,7 +44,13 @@ pub(super) fn refine(
         let wanted = options.fill || reasons.is_some();
         occluded = wanted.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
         if options.right_view != RightView::Off {
-            check_views(disparity, right, options, cpu)?;
+            let limit = options.max_difference;
+            // Where the right view is a result, it is checked against the unchecked left one.
+            let unchecked = options.right.then(|| disparity.clone());
+            consistency_check::check(disparity.view_mut(), right.view(), View::Left, limit, cpu)?;
+            if let Some(left) = unchecked {
+                consistency_check::check(right.view_mut(), left.view(), View::Right, limit, cpu)?;
+            }
         }
     }
     if let Some((reasons, occluded)) = reasons.as_mut().zip(occluded.as_ref()) {
@@ -78,21 +84,4 @@ pub(super) fn refine(
         pixels.filter(|(_, d)| !d.is_finite()).for_each(|(c, _)| *c = 0.0);
     }
     Ok(())
-}
-
-/// Drops the pixels of the left view that the right one does not confirm and, where the right view is a result, those
-/// of the right view that the unchecked left one does not confirm.
-fn check_views(
-    left: &mut Image<f32>,
-    right: &mut Image<f32>,
-    options: &StereoOptions,
-    cpu: &Cpu,
-) -> Result<()> {
-    let limit = options.max_difference;
-    let unchecked = options.right.then(|| left.clone());
-    consistency_check::check(left.view_mut(), right.view(), View::Left, limit, cpu)?;
-    match unchecked {
-        Some(left) => consistency_check::check(right.view_mut(), left.view(), View::Right, limit, cpu),
-        None => Ok(()),
-    }
 }
