@@ -84,20 +84,7 @@ impl<T: Element> HostMap<T> {
     }
 }
 
-type KeptMaps = Maps<Kept<f32>, Kept<u8>>;
 type HostMaps = Maps<HostMap<f32>, HostMap<u8>>;
-
-impl KeptMaps {
-    fn keep(&self, commands: &mut Commands) -> Result<()> {
-        self.floats().try_for_each(|map| map.keep(commands))?;
-        self.reasons.as_ref().map_or(Ok(()), |map| map.keep(commands))
-    }
-
-    fn send(&self, commands: &mut Commands, to: &mut HostMaps) -> Result<()> {
-        self.floats().zip(to.floats_mut()).try_for_each(|(map, to)| map.send(commands, to))?;
-        self.reasons.as_ref().zip(to.reasons.as_mut()).map_or(Ok(()), |(map, to)| map.send(commands, to))
-    }
-}
 
 /// Host memory for maps that can be used again.
 type Spare = Arc<Mutex<Vec<HostMaps>>>;
@@ -142,7 +129,7 @@ pub(super) struct Slot {
     gpu: Gpu,
     images: Vec<AnyFeed>,
     tables: Vec<Feed<u8>>,
-    maps: KeptMaps,
+    maps: Maps<Kept<f32>, Kept<u8>>,
     /// The learning from a pair, if there is any, which runs beside the work on the pair before.
     learning: Option<Graph>,
     /// From the arrival of the images to the keeping of the maps.
@@ -179,7 +166,8 @@ impl Slot {
         });
         work.append(plan.commands.clone())?;
         work.stage("maps to the host");
-        maps.keep(&mut work)?;
+        maps.floats().try_for_each(|map| map.keep(&mut work))?;
+        maps.reasons.iter().try_for_each(|map| map.keep(&mut work))?;
         let (learning, work) = match learning.transpose()? {
             Some(learning) => {
                 let [work, learning] = gpu.graphs_beside([work, learning])?;
@@ -223,7 +211,12 @@ impl Slot {
         let spare = lock(&self.spare).pop();
         let mut maps = spare.map_or_else(|| self.maps.try_map(Kept::room, Kept::room), Ok)?;
         let mut downloads = Commands::new();
-        self.maps.send(&mut downloads, &mut maps)?;
+        for (map, to) in self.maps.floats().zip(maps.floats_mut()) {
+            map.send(&mut downloads, to)?;
+        }
+        for (map, to) in self.maps.reasons.iter().zip(&mut maps.reasons) {
+            map.send(&mut downloads, to)?;
+        }
         let transfer = self.gpu.download_beside(downloads)?;
         let arrived = self.last.insert(transfer).done().clone();
         let arrival = Arc::new(Arrival { maps: Some(maps), arrived, spare: self.spare.clone() });
