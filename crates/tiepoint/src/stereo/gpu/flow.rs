@@ -1,7 +1,7 @@
 //! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
 //! are read back.
 
-use super::plan::{PlanInput, Work};
+use super::plan::{PlanInput, PlanShape, Work};
 use super::plan_cache::PlanCache;
 use super::slot::Arriving;
 use crate::device::Cpu;
@@ -78,7 +78,7 @@ impl Flow {
     fn try_push(&mut self, work: Work<'_>, input: &PlanInput<'_>, copying: &Cpu) -> Result<()> {
         // What is learnt from a pair is valid only for that pair.
         let batch = if input.tables.is_empty() && work.cost.learner.is_none() { self.batch } else { 1 };
-        let shape = input.shape(batch);
+        let shape = PlanShape { pairs: batch, ..input.shape };
         if !self.cache.serves(work.gpu, &shape) {
             self.finish(work.cpu)?;
             self.open = (0, 0);

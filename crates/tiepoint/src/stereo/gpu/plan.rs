@@ -73,8 +73,8 @@ impl PlanShape {
 /// A pair in the host's memory that is to be copied to a plan.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct PlanInput<'a> {
-    size: Size,
-    views: PlanViews,
+    /// Of this pair alone.
+    pub(super) shape: PlanShape,
     /// In the order of [`Plan::inputs`].
     pub(super) images: Vec<AnyView<'a>>,
     /// The tables that costs look up, in the order of [`Plan::tables`].
@@ -84,7 +84,8 @@ pub(in crate::stereo) struct PlanInput<'a> {
 impl<'a> PlanInput<'a> {
     /// An input of pictures of these shapes, which the device prepares.
     pub(in crate::stereo) fn pictures(views: PlanViews, pictures: &Pictures<'a>) -> Self {
-        Self { size: pictures.size(), views, images: pictures_of(pictures), tables: Vec::new() }
+        let shape = PlanShape { size: pictures.size(), pairs: 1, views };
+        Self { shape, images: pictures_of(pictures), tables: Vec::new() }
     }
 
     /// An input of views that the host has prepared.
@@ -92,16 +93,10 @@ impl<'a> PlanInput<'a> {
         let exchanged = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated);
         let tables = std::iter::once(&cost.kernel).chain(exchanged).map(|kernel| kernel.table.clone());
         Self {
-            size: pair.size(),
-            views: PlanViews::Ready(ViewShape::of(pair)),
+            shape: PlanShape { size: pair.size(), pairs: 1, views: PlanViews::Ready(ViewShape::of(pair)) },
             images: images_of(pair),
             tables: tables.filter(|table| !table.is_empty()).collect(),
         }
-    }
-
-    /// The shape of `pairs` such inputs.
-    pub(super) fn shape(&self, pairs: usize) -> PlanShape {
-        PlanShape { size: self.size, pairs, views: self.views }
     }
 }
 
@@ -273,13 +268,12 @@ impl Stages<'_> {
         let Work { gpu, options, .. } = self.work;
         let mut commands = Commands::new();
         let ([left, right], inputs) = self.views(&mut commands, learner.learns_from)?;
-        let found = learner.record(&mut commands, gpu, options, [&left, &right])?;
-        let mut learnt: Vec<_> =
-            found.tables.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();
-        for (found, view) in found.compared.iter().zip(views) {
-            if let Some((from, to)) = found.as_ref().zip(view.compared.as_ref()) {
-                learnt.push([from.buffer().clone(), to.buffer().clone()]);
-            }
+        let (found, grey) = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        let mut learnt: Vec<_> = found.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();
+        if let Some((view, from)) = grey
+            && let Some(to) = &views[view.index()].compared
+        {
+            learnt.push([from.buffer().clone(), to.buffer().clone()]);
         }
         Ok(PlanLearning { inputs, commands, learnt })
     }

@@ -63,7 +63,7 @@ impl PlanCache {
     }
 
     fn write(&mut self, work: Work<'_>, input: &PlanInput<'_>) -> Result<(&Plan, &mut Slot)> {
-        let (plan, slots) = self.prepare(work, &input.shape(1), 1)?;
+        let (plan, slots) = self.prepare(work, &input.shape, 1)?;
         let slot = &mut slots[0];
         slot.write(0, input, work.cpu)?;
         Ok((plan, slot))

@@ -52,14 +52,6 @@ pub(in crate::stereo) struct LearnTable {
     pub(in crate::stereo) learns_from: [Compares; 2],
 }
 
-#[derive(Debug)]
-pub(in crate::stereo) struct Learnt {
-    /// The table that the cost looks up, and that for the pair with its images exchanged.
-    pub(in crate::stereo) tables: [Buffer<u8>; 2],
-    /// The image of a view that it compares, if that is [learnt](Compares::LearntGrey).
-    pub(in crate::stereo) compared: [Option<GpuStack<u8>>; 2],
-}
-
 /// The cost that learns from each pair; `are_colour` tells which of its pictures have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
@@ -140,27 +132,28 @@ impl LearnTable {
         })
     }
 
+    /// Records the learning. Returns the table that the cost looks up, that for the pair with its images exchanged, and
+    /// the image of a view that the cost compares, if that is [learnt](Compares::LearntGrey).
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
         gpu: &Gpu,
         options: &StereoOptions,
         views: [&ViewStacks; 2],
-    ) -> Result<Learnt> {
+    ) -> Result<([Buffer<u8>; 2], Option<(View, GpuStack<u8>)>)> {
         if u32::try_from(views[0].bytes.size().area()).is_err() {
             let device = gpu.info().name.clone();
             let feature = "counters for more than 2³² pixels, which the CPU has".into();
             return Err(Error::Unsupported { device, feature });
         }
         let (learning, mut views) = (GpuLearning::new(gpu)?, views.map(Clone::clone));
-        let mut compared = [None, None];
-        if let Some(view) = self.colour() {
-            let grey = learning.project(commands, &mut views, options, view)?;
-            compared[view.index()] = Some(grey);
-        }
+        let grey = match self.colour() {
+            Some(view) => Some((view, learning.project(commands, &mut views, options, view)?)),
+            None => None,
+        };
         let table = learning.table(commands, views, options)?;
         let exchanged = information::gpu::exchanged(commands, &table)?;
-        Ok(Learnt { tables: [table, exchanged], compared })
+        Ok(([table, exchanged], grey))
     }
 }
 
@@ -222,14 +215,11 @@ pub(in super::super) fn learn(
         views[colour.view.index()].compared = Some(colours);
     }
     let mut commands = Commands::new();
-    let learnt = learner.record(&mut commands, gpu, options, views.each_ref())?;
+    let ([table, _], grey) = learner.record(&mut commands, gpu, options, views.each_ref())?;
     gpu.run(&commands)?;
-    let [table, _] = learnt.tables;
     let table = CostTable(table.to_vec()?);
-    for (view, compared) in both.into_iter().zip(learnt.compared) {
-        if let Some(compared) = compared {
-            pair.compare_in(view, compared.download(0)?);
-        }
+    if let Some((view, grey)) = grey {
+        pair.compare_in(view, grey.download(0)?);
     }
     Ok(table)
 }
