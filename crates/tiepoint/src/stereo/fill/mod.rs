@@ -232,11 +232,4 @@ mod tests {
         fill(map.view_mut(), None, &Cpu::sequential()).unwrap();
         assert_eq!(map, Image::from_fn(size, |x, _| truth(x)));
     }
-
-    #[test]
-    fn a_map_without_valid_pixels_stays_invalid() {
-        let mut map = Image::filled(Size::new(5, 4), 1, INVALID);
-        fill(map.view_mut(), None, &Cpu::sequential()).unwrap();
-        assert!(map.data().iter().all(|&v| v == INVALID), "no value is made up");
-    }
 }
