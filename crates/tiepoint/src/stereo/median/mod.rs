@@ -176,15 +176,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
     #[inline(always)]
     fn middles_of_9(mut self) -> [S::f32s; 2] {
         let kept = self.first::<6>(&mut 0);
-        [self.finish_9(kept, 0), self.finish_9(kept, ROWS - 1)]
-    }
-
-    #[inline(always)]
-    fn finish_9(mut self, mut kept: [S::f32s; 6], row: usize) -> S::f32s {
-        let mut column = 0..SIDE;
-        eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 6 5 4);
-        extremes::<S, 3>(&mut kept);
-        kept[1]
+        [self.finish(kept, 0), self.finish(kept, ROWS - 1)]
     }
 
     #[inline(always)]
@@ -192,13 +184,17 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
         let mut taken = 0;
         let mut kept = self.first::<14>(&mut taken);
         eliminate!(kept, self.shared(&mut taken), 14 13 12 11 10 9);
-        [self.finish_25(kept, 0), self.finish_25(kept, ROWS - 1)]
+        [self.finish(kept, 0), self.finish(kept, ROWS - 1)]
     }
 
+    /// The middle, from the pixels of the row that lies in one window only.
     #[inline(always)]
-    fn finish_25(mut self, mut kept: [S::f32s; 14], row: usize) -> S::f32s {
+    fn finish<const N: usize>(mut self, mut kept: [S::f32s; N], row: usize) -> S::f32s {
         let mut column = 0..SIDE;
-        eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 8 7 6 5 4);
+        if SIDE == 5 {
+            eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 8 7);
+        }
+        eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 6 5 4);
         extremes::<S, 3>(&mut kept);
         kept[1]
     }
