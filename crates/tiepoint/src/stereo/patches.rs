@@ -304,20 +304,15 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
 mod tests {
     use super::*;
     use crate::image::{AnyImage, Image, Size};
-    use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
+    use crate::stereo::testing::{scene, sides};
 
     const RANGE: [f32; 2] = [0.0, 41.0];
 
     #[test]
     fn things_beyond_the_range_are_noticed() {
-        let options =
-            StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
         for seed in 0..6 {
-            let pair: StereoPair<u8> = StereoScene::new(&options.with_surfaces(5).with_seed(seed))
-                .unwrap()
-                .render(&Cpu::sequential());
-            let sides =
-                [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
+            let pair = scene(Size::new(320, 240), [4.0, 40.0], 5, seed);
+            let sides = sides([&pair.left, &pair.right]);
             let (size, truth) = (pair.left.size(), &pair.truth_left);
             let share = |most: f32, threads: usize| {
                 let known =
@@ -335,10 +330,7 @@ mod tests {
 
     #[test]
     fn patches_tell_rows_and_fit() {
-        let options =
-            StereoSceneOptions::default().with_size(Size::new(320, 240)).with_disparities([4.0, 40.0]);
-        let pair: StereoPair<u8> =
-            StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential());
+        let pair = scene(Size::new(320, 240), [4.0, 40.0], 12, 2);
         let (size, map) = (pair.left.size(), pair.truth_left.view());
         let found = |left: AnyImage, right: AnyImage, threads| {
             let sides = [left, right].map(|image| Side { image, mask: None });
@@ -373,10 +365,11 @@ mod tests {
                 Patches::compare(&sides, map, RANGE, &Cpu::sequential()).unwrap();
             assert!(rows.is_some() && fit.unwrap() > 0.9 && bare.unwrap() < 0.05, "floats times {scale}");
         }
-        let sides = [&pair.left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
-        let fit = |map: &Image<f32>| {
-            Patches::compare(&sides, map.view(), RANGE, &Cpu::sequential()).unwrap().fit.unwrap()
+        let told = |left: &Image<u8>, map: &Image<f32>| {
+            let sides = sides([left, &pair.right]);
+            Patches::compare(&sides, map.view(), RANGE, &Cpu::sequential()).unwrap()
         };
+        let fit = |map: &Image<f32>| told(&pair.left, map).fit.unwrap();
         assert!(fit(&pair.truth_left) > 0.9, "{}", fit(&pair.truth_left));
         let wrong = Image::from_fn(size, |x, y| pair.truth_left.row(y)[x] + 45.0 - 3.0 * (x % 9) as f32);
         assert!(fit(&wrong) < 0.65, "{}", fit(&wrong));
@@ -386,9 +379,7 @@ mod tests {
         assert_eq!(found(pair.left.clone().into(), flat.clone().into(), 2), None, "nothing to see");
         let white = Image::from_fn(size, |x, y| if y < size.height / 2 { 255 } else { pair.left.row(y)[x] });
         for (left, least, most) in [(&pair.left, 0.0, 0.05), (&white, 0.4, 0.55), (&flat, 1.0, 1.0)] {
-            let sides = [left, &pair.right].map(|image| Side { image: image.clone().into(), mask: None });
-            let bare =
-                Patches::compare(&sides, pair.truth_left.view(), RANGE, &Cpu::sequential()).unwrap().bare;
+            let bare = told(left, &pair.truth_left).bare;
             assert!((least..=most).contains(&bare.unwrap()), "{bare:?}");
         }
         let small = [16, 17].map(|n| Side { image: Image::<u8>::new(Size::new(n, 9)).into(), mask: None });

@@ -172,16 +172,15 @@ fn agreeing(pairs: &[Correspondence], factor: f64, cpu: &Cpu) -> Result<Vec<Corr
 mod tests {
     use super::*;
     use crate::image::Size;
-    use crate::synth::{StereoScene, StereoSceneOptions};
+    use crate::stereo::testing;
+    use crate::synth::StereoPair;
 
-    fn scene(disparities: [f64; 2]) -> crate::synth::StereoPair {
-        let options =
-            StereoSceneOptions::default().with_size(Size::new(500, 360)).with_disparities(disparities);
-        StereoScene::new(&options.with_surfaces(12).with_seed(2)).unwrap().render(&Cpu::sequential())
+    fn scene(disparities: [f64; 2]) -> StereoPair<u8> {
+        testing::scene(Size::new(500, 360), disparities, 12, 2)
     }
 
     fn surveyed(left: &Image<u8>, right: &Image<u8>, cpu: &Cpu) -> Result<Survey> {
-        survey(&[left, right].map(|image| Side { image: image.clone().into(), mask: None }), cpu)
+        survey(&testing::sides([left, right]), cpu)
     }
 
     /// The picture with its rows tilted about its middle and moved down.

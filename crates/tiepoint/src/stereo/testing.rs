@@ -1,5 +1,6 @@
 //! Disparity maps, pairs and devices for the tests of single stages.
 
+use super::halving::Side;
 use super::pair::{Pair, Pictures};
 use super::{INVALID, Masks};
 use crate::Result;
@@ -10,6 +11,7 @@ use crate::image::gpu::GpuStack;
 use crate::image::testing::assert_same;
 use crate::image::{Image, ImageViewMut, Size};
 use crate::numeric::Random;
+use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 /// Sizes around those of vectors and bands.
 pub(super) const SIZES: [(usize, usize); 9] =
@@ -67,6 +69,18 @@ pub(super) fn gpu_maps(
             }
         }
     }
+}
+
+/// A scene of flat surfaces, seen by two cameras.
+pub(super) fn scene(size: Size, disparities: [f64; 2], surfaces: usize, seed: u64) -> StereoPair<u8> {
+    let options = StereoSceneOptions::default().with_size(size).with_disparities(disparities);
+    let scene = StereoScene::new(&options.with_surfaces(surfaces).with_seed(seed)).unwrap();
+    scene.render(&Cpu::sequential())
+}
+
+/// The sides of a pair without masks.
+pub(super) fn sides(pair: [&Image<u8>; 2]) -> [Side; 2] {
+    pair.map(|image| Side { image: image.clone().into(), mask: None })
 }
 
 /// The pair of two grey images, every pixel of which holds data.
