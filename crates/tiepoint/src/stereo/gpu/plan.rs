@@ -8,7 +8,7 @@ use crate::image::gpu::AnyGpuStack;
 use crate::image::{AnyView, Size};
 use crate::stereo::aggregation::gpu::GpuAggregationInput;
 use crate::stereo::cost;
-use crate::stereo::cost::gpu::{CostKernel, GpuCost};
+use crate::stereo::cost::gpu::GpuCost;
 use crate::stereo::cost::mutual_information::learn::gpu::LearnTable;
 use crate::stereo::pair::gpu::{
     Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored, pictures_of,
@@ -200,25 +200,25 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    fn input<'b>(&'b self, cost: &'b CostKernel, options: StereoOptions) -> GpuAggregationInput<'b> {
-        let Work { gpu, cost: &GpuCost { greatest, ref volume, .. }, .. } = self.work;
-        let (masked, PlanShape { size, pairs: images, .. }) = (self.shape.masked(), *self.shape);
-        let (banded, volume) = (false, volume.as_ref());
+    fn input(&self) -> GpuAggregationInput<'_> {
+        let Self { work: Work { gpu, options, cost: of, .. }, shape } = *self;
+        let (options, cost, greatest, volume) = (*options, &of.kernel, of.greatest, of.volume.as_ref());
+        let (masked, size, images, banded) = (shape.masked(), shape.size, shape.pairs, false);
         GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume }
     }
 
     /// The input for the right view, if that is aggregated separately.
     fn exchanged(&self) -> Option<GpuAggregationInput<'_>> {
         let Work { options, cost, .. } = self.work;
-        let kernel = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated)?;
-        Some(self.input(kernel, options.for_left()))
+        let cost = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated)?;
+        Some(GpuAggregationInput { cost, options: options.for_left(), ..self.input() })
     }
 
     /// The programs that a plan needs, except very short ones.
     fn sources(&self) -> Result<Vec<KernelSource>> {
-        let Self { work: Work { gpu, options, cost, .. }, shape } = *self;
+        let Self { work: Work { options, cost, .. }, shape } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
-        let mut sources = matching::sources(&self.input(kernel, *options))?;
+        let mut sources = matching::sources(&self.input())?;
         let greys = match shape.views {
             PlanViews::Ready(views) => views.map(|view| view.grey),
             PlanViews::Pictures(pictures, compares) => {
@@ -231,7 +231,7 @@ impl Stages<'_> {
         };
         sources.extend(greys.map(|grey| by_pixel!(type grey, T => cost::gpu::source::<T>(kernel, masked))));
         if let Some(learner) = cost.learner {
-            sources.extend(learner.sources(gpu, options, (shape.size, masked))?);
+            sources.extend(learner.sources(&self.input())?);
         }
         sources.extend(refinement::gpu::sources(options));
         Ok(sources)
@@ -247,12 +247,12 @@ impl Stages<'_> {
         // Learning has pictures of its own.
         let learning = match cost.learner {
             Some(learner) => learner
-                .bytes(gpu, options, (shape.size, shape.masked()))?
+                .bytes(&self.input())?
                 .saturating_add((LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels)),
             None => 0,
         };
         let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
-        let input = GpuAggregationInput { images: 1, ..self.input(&cost.kernel, *options) };
+        let input = GpuAggregationInput { images: 1, ..self.input() };
         let pair = input.bytes()?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
         let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
@@ -265,10 +265,9 @@ impl Stages<'_> {
         learner: LearnTable,
         (views, tables): (&[ViewStacks; 2], &[Buffer<u8>]),
     ) -> Result<PlanLearning> {
-        let Work { gpu, options, .. } = self.work;
         let mut commands = Commands::new();
         let ([left, right], inputs) = self.views(&mut commands, learner.learns_from)?;
-        let (found, grey) = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        let (found, grey) = learner.record(&mut commands, &self.input(), [&left, &right])?;
         let mut learnt: Vec<_> = found.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();
         if let Some((view, from)) = grey
             && let Some(to) = &views[view.index()].compared
@@ -308,9 +307,7 @@ impl Stages<'_> {
         commands: &mut Commands,
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
-        let Work { options, cost, .. } = self.work;
-        let input = self.input(&cost.kernel, *options);
-        let (mut maps, looked_up) = matching::record(commands, input, [left, right], None)?;
+        let (mut maps, looked_up) = matching::record(commands, self.input(), [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);
         if let Some(input) = self.exchanged() {
             let views = [right.mirrored(commands)?, left.mirrored(commands)?];

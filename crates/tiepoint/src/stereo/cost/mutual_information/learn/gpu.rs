@@ -38,11 +38,11 @@ fn source() -> KernelSource {
         .text(include_str!("halve_mask.cl"))
 }
 
-struct GpuLearning {
-    gpu: Gpu,
-    halve: GpuFilter<u8, u8>,
-    /// Looks a table up; learnt tables are copied there.
-    cost: CostKernel,
+/// The recording of learning from some pairs, whose cost looks a table up; learnt tables are copied there.
+struct GpuLearning<'a> {
+    pairs: GpuAggregationInput<'a>,
+    halve: &'a GpuFilter<u8, u8>,
+    commands: &'a mut Commands,
 }
 
 /// Learns the table of the cost from a pair, on the device that has the pair.
@@ -93,41 +93,29 @@ impl LearnTable {
         runs
     }
 
-    /// The programs that it needs, except very short ones, for a pair of this size that is masked or not.
-    pub(in crate::stereo) fn sources(
-        &self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        (size, masked): (Size, bool),
-    ) -> Result<Vec<KernelSource>> {
-        gpu.require_f64()?;
-        let cost = no_table();
+    /// The programs that it needs, except very short ones.
+    pub(in crate::stereo) fn sources(&self, pairs: &GpuAggregationInput<'_>) -> Result<Vec<KernelSource>> {
+        pairs.gpu.require_f64()?;
         let mut sources = vec![
             source(),
             information::gpu::source(),
             median::gpu::source(3),
             consistency_check::gpu::source(),
-            cost::gpu::source::<u8>(&cost, masked),
+            cost::gpu::source::<u8>(pairs.cost, pairs.masked),
         ];
         sources.extend(self.colour().map(|_| projection::gpu::source()));
-        for (size, options) in self.runs(options, size) {
-            sources.extend(matching::sources(&input((gpu, &cost), &options, (size, masked)))?);
+        for (size, options) in self.runs(&pairs.options, pairs.size) {
+            sources.extend(matching::sources(&at(pairs, size, &options))?);
         }
         Ok(sources)
     }
 
     /// Bytes of memory that it takes.
-    pub(in crate::stereo) fn bytes(
-        &self,
-        gpu: &Gpu,
-        options: &StereoOptions,
-        (size, masked): (Size, bool),
-    ) -> Result<u64> {
-        let cost = no_table();
+    pub(in crate::stereo) fn bytes(&self, pairs: &GpuAggregationInput<'_>) -> Result<u64> {
         let search = if self.colour().is_some() { projection::gpu::BYTES } else { 0 };
-        self.runs(options, size).iter().try_fold(search, |sum, (size, options)| {
+        self.runs(&pairs.options, pairs.size).iter().try_fold(search, |sum, (size, options)| {
             let pixels = PIXEL.saturating_mul(size.area() as u64);
-            let bytes = input((gpu, &cost), options, (*size, masked)).bytes()?;
+            let bytes = at(pairs, *size, options).bytes()?;
             Ok(sum.saturating_add(bytes).saturating_add(pixels))
         })
     }
@@ -137,21 +125,27 @@ impl LearnTable {
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
-        gpu: &Gpu,
-        options: &StereoOptions,
+        pairs: &GpuAggregationInput<'_>,
         views: [&ViewStacks; 2],
     ) -> Result<([Buffer<u8>; 2], Option<(View, GpuStack<u8>)>)> {
+        let (gpu, options) = (pairs.gpu, &pairs.options);
         if u32::try_from(views[0].bytes.size().area()).is_err() {
             let device = gpu.info().name.clone();
             let feature = "counters for more than 2³² pixels, which the CPU has".into();
             return Err(Error::Unsupported { device, feature });
         }
-        let (learning, mut views) = (GpuLearning::new(gpu)?, views.map(Clone::clone));
+        gpu.require_f64()?;
+        let halve = &GpuFilter::resample(gpu, Scaling::HalveMean, 1)?;
+        let mut views = views.map(Clone::clone);
+        let mut learning = GpuLearning { pairs: *pairs, halve, commands };
         let grey = match self.colour() {
-            Some(view) => Some((view, learning.project(commands, &mut views, options, view)?)),
+            Some(view) => Some((view, learning.project(&mut views, options, view)?)),
             None => None,
         };
-        let table = learning.table(commands, views, options)?;
+        let table = match options.iterations {
+            Some(n) => learning.iterate(&views, options, usize::from(n))?,
+            None => learning.coarse_to_fine(views, options)?,
+        };
         let exchanged = information::gpu::exchanged(commands, &table)?;
         Ok(([table, exchanged], grey))
     }
@@ -180,14 +174,9 @@ fn half(size: Size) -> Size {
     Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
 }
 
-/// How disparities are computed from a table.
-fn input<'a>(
-    (gpu, cost): (&'a Gpu, &'a CostKernel),
-    options: &StereoOptions,
-    (size, masked): (Size, bool),
-) -> GpuAggregationInput<'a> {
-    let (options, greatest, images, banded) = (options.for_both(), LIMIT.into(), 1, false);
-    GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume: None }
+/// How disparities are computed from a table, at one of the sizes.
+fn at<'a>(pairs: &GpuAggregationInput<'a>, size: Size, options: &StereoOptions) -> GpuAggregationInput<'a> {
+    GpuAggregationInput { size, images: 1, options: options.for_both(), ..*pairs }
 }
 
 /// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
@@ -205,8 +194,11 @@ pub(in super::super) fn learn(
     let of =
         |view| if colour.is_some_and(|c| c.view == view) { Compares::OwnColours } else { Compares::OwnGrey };
     let learner = LearnTable { learns_from: both.map(of) };
-    let needed = learner.bytes(gpu, options, (pair.size(), pair.is_masked()))?;
-    check_memory(gpu, options, "learning mutual information on a GPU", needed)?;
+    let (cost, greatest, masked) = (&no_table(), LIMIT.into(), pair.is_masked());
+    let (options, size, images, banded, volume) = (*options, pair.size(), 1, false, None);
+    let pairs = &GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume };
+    let needed = learner.bytes(pairs)?;
+    check_memory(gpu, &options, "learning mutual information on a GPU", needed)?;
     let rows = 0..pair.size().height;
     let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
     let mut views = [view(View::Left)?, view(View::Right)?];
@@ -215,7 +207,7 @@ pub(in super::super) fn learn(
         views[colour.view.index()].compared = Some(colours);
     }
     let mut commands = Commands::new();
-    let ([table, _], grey) = learner.record(&mut commands, gpu, options, views.each_ref())?;
+    let ([table, _], grey) = learner.record(&mut commands, pairs, views.each_ref())?;
     gpu.run(&commands)?;
     let table = CostTable(table.to_vec()?);
     if let Some((view, grey)) = grey {
@@ -224,63 +216,42 @@ pub(in super::super) fn learn(
     Ok(table)
 }
 
-impl GpuLearning {
-    fn new(gpu: &Gpu) -> Result<Self> {
-        gpu.require_f64()?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            halve: GpuFilter::resample(gpu, Scaling::HalveMean, 1)?,
-            cost: no_table(),
-        })
-    }
-
+impl GpuLearning<'_> {
     /// As [`learn::project`](super::project): the grey that belongs to the colour view, which is compared of it
     /// from now on.
     fn project(
-        &self,
-        commands: &mut Commands,
+        &mut self,
         views: &mut [ViewStacks; 2],
         options: &StereoOptions,
         colour: View,
     ) -> Result<GpuStack<u8>> {
-        let size = views[0].bytes.size();
-        let projection = GpuProjection::new(&self.gpu, (colour, views[colour.index()].compared()))?;
-        let grey = GpuStack::new(&self.gpu, size, 1, 1)?;
+        let (size, gpu) = (views[0].bytes.size(), self.pairs.gpu);
+        let projection = GpuProjection::new(gpu, (colour, views[colour.index()].compared()))?;
+        let grey = GpuStack::new(gpu, size, 1, 1)?;
         views[colour.index()].compared = Some(grey.clone());
-        projection.begin(commands)?;
-        projection.project(commands, &grey)?;
+        projection.begin(self.commands)?;
+        projection.project(self.commands, &grey)?;
         if rounds(size) == 0 {
             return Ok(grey);
         }
-        let (mut round, options) = (Commands::new(), halved(options, 1));
+        let (mut commands, options) = (Commands::new(), halved(options, 1));
+        let mut round = GpuLearning { commands: &mut commands, ..*self };
         let [left, right] = &*views;
-        let half = [self.half(&mut round, left)?, self.half(&mut round, right)?];
-        let table = self.coarse_to_fine(&mut round, half.clone(), &options)?;
-        let disparity = self.disparities(&mut round, &half, &options, &table)?;
+        let half = [round.half(left)?, round.half(right)?];
+        let table = round.coarse_to_fine(half.clone(), &options)?;
+        let disparity = round.disparities(&half, &options, &table)?;
         let other = (views[colour.other().index()].compared(), right.mask.as_ref());
-        projection.search(&mut round, other, &disparity)?;
-        projection.project(&mut round, &grey)?;
-        (0..rounds(size)).try_for_each(|_| commands.append(round.clone()))?;
+        projection.search(&mut commands, other, &disparity)?;
+        projection.project(&mut commands, &grey)?;
+        (0..rounds(size)).try_for_each(|_| self.commands.append(commands.clone()))?;
         Ok(grey)
     }
 
-    fn table(
-        &self,
-        commands: &mut Commands,
-        views: [ViewStacks; 2],
-        options: &StereoOptions,
-    ) -> Result<Buffer<u8>> {
-        match options.iterations {
-            Some(n) => self.iterate(commands, &views, options, usize::from(n)),
-            None => self.coarse_to_fine(commands, views, options),
-        }
-    }
-
-    fn half(&self, commands: &mut Commands, view: &ViewStacks) -> Result<ViewStacks> {
-        let size = half(view.bytes.size());
+    fn half(&mut self, view: &ViewStacks) -> Result<ViewStacks> {
+        let (size, gpu) = (half(view.bytes.size()), self.pairs.gpu);
         let mut halve = |from: &GpuStack<u8>| -> Result<_> {
-            let to = GpuStack::new(&self.gpu, size, 1, 1)?;
-            self.halve.record_batch(commands, from, &to)?;
+            let to = GpuStack::new(gpu, size, 1, 1)?;
+            self.halve.record_batch(self.commands, from, &to)?;
             Ok(to)
         };
         let bytes = halve(&view.bytes)?;
@@ -288,10 +259,10 @@ impl GpuLearning {
         let mask = match &view.mask {
             None => None,
             Some(from) => {
-                let to = GpuStack::new(&self.gpu, size, 1, 1)?;
+                let to = GpuStack::new(gpu, size, 1, 1)?;
                 let (across, groups) = covering(size, 1);
                 let arguments = HalveMask { to: to.laid(), from: from.laid(), across };
-                launch(commands, &self.gpu.program(&source())?, groups, arguments)?;
+                launch(self.commands, &gpu.program(&source())?, groups, arguments)?;
                 Some(to)
             }
         };
@@ -300,14 +271,14 @@ impl GpuLearning {
 
     /// Disparities by a table, those that pass the left-right check.
     fn disparities(
-        &self,
-        commands: &mut Commands,
+        &mut self,
         [left, right]: &[ViewStacks; 2],
         options: &StereoOptions,
         table: &Buffer<u8>,
     ) -> Result<GpuStack<f32>> {
+        let commands = &mut *self.commands;
         let masked = left.mask.is_some() || right.mask.is_some();
-        let input = input((&self.gpu, &self.cost), options, (left.bytes.size(), masked));
+        let input = GpuAggregationInput { masked, ..at(&self.pairs, left.bytes.size(), options) };
         let (maps, _) = matching::record(commands, input, [left, right], Some(table))?;
         let left = median::gpu::median(commands, &maps.disparity, 3)?;
         let Some(right) = &maps.right else { return Ok(left) };
@@ -317,43 +288,37 @@ impl GpuLearning {
 
     /// As [`learn::iterate`](super::iterate).
     fn iterate(
-        &self,
-        commands: &mut Commands,
+        &mut self,
         views: &[ViewStacks; 2],
         options: &StereoOptions,
         runs: usize,
     ) -> Result<Buffer<u8>> {
         let zero = nearest_to_zero(views[0].bytes.size(), options);
-        let zero = GpuStack::upload(&self.gpu, &[zero.view()])?;
-        let mut table = table_from_disparities(commands, views, (&zero, 1))?;
+        let zero = GpuStack::upload(self.pairs.gpu, &[zero.view()])?;
+        let mut table = table_from_disparities(self.commands, views, (&zero, 1))?;
         for _ in 1..runs {
-            let disparity = self.disparities(commands, views, options, &table)?;
-            table = table_from_disparities(commands, views, (&disparity, 1))?;
+            let disparity = self.disparities(views, options, &table)?;
+            table = table_from_disparities(self.commands, views, (&disparity, 1))?;
         }
         Ok(table)
     }
 
     /// As [`learn::coarse_to_fine`](super::coarse_to_fine).
-    fn coarse_to_fine(
-        &self,
-        commands: &mut Commands,
-        views: [ViewStacks; 2],
-        options: &StereoOptions,
-    ) -> Result<Buffer<u8>> {
+    fn coarse_to_fine(&mut self, views: [ViewStacks; 2], options: &StereoOptions) -> Result<Buffer<u8>> {
         // all[k] is at 1 / 2ᵏ of the size.
         let size = views[0].bytes.size();
         let (halvings, finest, options) = (levels(size), finest(size), &searching(options, size));
         let mut all = vec![views];
         for k in 0..halvings {
             let [left, right] = &all[k];
-            let half = [self.half(commands, left)?, self.half(commands, right)?];
+            let half = [self.half(left)?, self.half(right)?];
             all.push(half);
         }
-        let mut table = self.iterate(commands, &all[halvings], &halved(options, halvings), FIRST)?;
+        let mut table = self.iterate(&all[halvings], &halved(options, halvings), FIRST)?;
         for level in (finest.max(1)..=halvings).rev() {
-            let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
+            let disparity = self.disparities(&all[level], &halved(options, level), &table)?;
             let finer = if level > finest { level - 1 } else { 0 };
-            table = table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
+            table = table_from_disparities(self.commands, &all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }
