@@ -184,18 +184,21 @@ where
         if group > 0 {
             checkpoints.push(boundary.checkpoint());
         }
-        let rows = groups.range(group);
         let stored = (group == last).then_some(&mut sums[..]);
-        forward::<T, A, F, N>(input, rows, stored, &boundary, padded, cpu)?;
+        let bands = forward(groups.range(group), stored, band_sums(BAND));
+        run::<T, A, F, N>(input, false, bands, (&boundary, padded), cpu)?;
     }
     let below = Boundary::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
         if group < last {
             boundary = if group == 0 { Boundary::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &boundary, padded, cpu)?;
+            let bands = forward(rows.clone(), Some(&mut sums[..]), band_sums(BAND));
+            run::<T, A, F, N>(input, false, bands, (&boundary, padded), cpu)?;
         }
-        backward::<T, A, B, M>(input, rows, sums, &mut output, &below, padded, cpu)?;
+        let len = sums_len(width, BAND, B::SKEW, padded);
+        let bands = backward(input, rows, (sums, len), &mut output);
+        run::<T, A, B, M>(input, true, bands, (&below, padded), cpu)?;
     }
     Ok(())
 }
@@ -206,39 +209,25 @@ fn vector<S: Simd>(_: S) -> usize {
     S::u8s::LEN
 }
 
-fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    input: &AggregationInput<'_>,
-    range: Range<usize>,
-    sums: Option<&mut [A]>,
-    boundary: &Boundary<T>,
-    padded: usize,
-    cpu: &Cpu,
-) -> Result<()> {
-    let _stage = cpu.stage("forward");
-    let bands = range.len().div_ceil(BAND);
-    let mut sums = sums.map(|s| s.chunks_mut(sums_len(input.size().width, BAND, D::SKEW, padded)));
-    let bands = (0..bands).map(|number| {
-        let first = range.start + number * BAND;
+/// The bands of a forward pass, which stores the sums if there is memory for them, `len` for a band.
+fn forward<A>(range: Range<usize>, sums: Option<&mut [A]>, len: usize) -> Vec<Band<'_, A>> {
+    let mut sums = sums.map(|s| s.chunks_mut(len));
+    let bands = range.clone().step_by(BAND).enumerate().map(|(number, first)| {
         let sums = sums.as_mut().and_then(Iterator::next);
         Band { first, number, count: BAND.min(range.end - first), sums, output: Vec::new() }
     });
-    run::<T, A, D, N>(input, false, bands.collect(), (boundary, padded), cpu)
+    bands.collect()
 }
 
-fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
+/// The bands of the forward pass, from the last, and their rows from the last.
+fn backward<'a, A>(
     input: &AggregationInput<'_>,
     range: Range<usize>,
-    sums: &mut [A],
-    output: &mut AggregationOutput<'_>,
-    boundary: &Boundary<T>,
-    padded: usize,
-    cpu: &Cpu,
-) -> Result<()> {
-    let _stage = cpu.stage("backward, winner takes all");
-    let Size { width, height } = input.size();
-    // The bands of the forward pass, from the last, and their rows from the last.
-    let bands = range.len().div_ceil(BAND);
-    let sums = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
+    (sums, len): (&'a mut [A], usize),
+    output: &'a mut AggregationOutput<'_>,
+) -> Vec<Band<'a, A>> {
+    let height = input.size().height;
+    let sums = sums.chunks_mut(len).take(range.len().div_ceil(BAND));
     let mut rows = winner_takes_all::rows(output, input, range.clone()).into_iter();
     let mut bands: Vec<_> = sums
         .zip((range.start..).step_by(BAND))
@@ -251,7 +240,7 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         .collect();
     bands.reverse();
     bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
-    run::<T, A, D, N>(input, true, bands, (boundary, padded), cpu)
+    bands
 }
 
 /// Threads take bands in order, so that the band that another thread waits for is always being computed. A cancelled
@@ -263,6 +252,7 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     (boundary, padded): (&Boundary<T>, usize),
     cpu: &Cpu,
 ) -> Result<()> {
+    let _stage = cpu.stage(if backward { "backward, winner takes all" } else { "forward" });
     let pass = &Pass {
         input,
         level: cpu.level(),
