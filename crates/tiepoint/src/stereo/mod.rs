@@ -202,34 +202,29 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        let pair = [left, right];
+        let pictures = &Pictures::new([left, right], masks)?;
         if processor.is_opening() {
-            return self.while_opening(pair, masks, processor);
+            return self.while_opening(pictures, processor);
         }
-        if let Some(found) = self.pictures_on_device(pair, masks, processor)? {
+        if let Some(found) = self.pictures_on_device(pictures, processor)? {
             return Ok(found);
         }
-        self.prepare(pair, masks, processor, |prepared| self.disparities(prepared, processor))
+        self.prepare(pictures, processor, |prepared| self.disparities(prepared, processor))
     }
 
     /// The same while the GPU is being opened.
-    fn while_opening(
-        &self,
-        pair: [AnyView<'_>; 2],
-        masks: Masks<'_>,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
+    fn while_opening(&self, pictures: &Pictures<'_>, processor: &Processor) -> Result<StereoResult> {
         processor.race(
             "dense stereo",
             |gpu| {
                 // The CPU's threads and the observer belong to the other side.
                 let there = Processor::with_gpu(Cpu::sequential().ending_with(&processor.cpu), gpu.clone());
-                let found = self.pictures_on_device(pair, masks, &there)?;
+                let found = self.pictures_on_device(pictures, &there)?;
                 found.ok_or_else(|| Error::NotReady { device: gpu.info().name.clone() })
             },
             |cpu| {
                 let alone = Processor::from(cpu.clone());
-                self.prepare(pair, masks, &alone, |prepared| self.on_cpu(prepared))
+                self.prepare(pictures, &alone, |prepared| self.on_cpu(prepared))
             },
         )
     }
@@ -238,13 +233,11 @@ impl Stereo {
     /// pair is too large.
     fn pictures_on_device(
         &self,
-        pair: [AnyView<'_>; 2],
-        masks: Masks<'_>,
+        pictures: &Pictures<'_>,
         processor: &Processor,
     ) -> Result<Option<StereoResult>> {
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(None) };
-        let pictures = Pictures::new(pair, masks)?;
-        let Some((input, cost)) = self.picture_input(gpu, &pictures)? else { return Ok(None) };
+        let Some((input, cost)) = self.picture_input(gpu, pictures)? else { return Ok(None) };
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
         let work = Work { gpu, options: &self.options, cost: &cost, cpu: &cpu };
@@ -322,7 +315,7 @@ impl Stereo {
                 let pair = gpu::PixelPair::new(pair.map(Pixels::Host), masks.into())?;
                 self.optimize_on(gpu, (&there(costs)?, scale), pair, &processor.cpu)?.download()
             },
-            |cpu| self.with_volume(costs, scale, pair, masks, cpu, |prepared| self.on_cpu(prepared)),
+            |cpu| self.with_volume((costs, scale), pair, masks, cpu, |prepared| self.on_cpu(prepared)),
         )
     }
 
@@ -333,12 +326,12 @@ impl Stereo {
     /// As [`optimize`](Self::optimize).
     pub fn aggregate(
         &self,
-        (costs, scale): (AnyView<'_>, Option<f32>),
+        costs: (AnyView<'_>, Option<f32>),
         pair: [AnyView<'_>; 2],
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<Image<u16>> {
-        self.with_volume(costs, scale, pair, masks, &processor.cpu, |prepared| {
+        self.with_volume(costs, pair, masks, &processor.cpu, |prepared| {
             let Prepared { pair, source, options, workspace, cpu, .. } = prepared;
             options.check_sums(source.greatest())?;
             let mut sums = Image::try_filled(pair.size(), options.disparities, 0)?;
@@ -353,8 +346,7 @@ impl Stereo {
 
     fn with_volume<R>(
         &self,
-        costs: AnyView<'_>,
-        scale: Option<f32>,
+        (costs, scale): (AnyView<'_>, Option<f32>),
         pair: [AnyView<'_>; 2],
         masks: Masks<'_>,
         cpu: &Cpu,
@@ -366,8 +358,7 @@ impl Stereo {
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
         let masks = Masks { left: left.view(), right: masks.right };
         let options = self.options_for_given(volume.scaling.penalties())?;
-        let [left, right] = pair;
-        let pair = &Pair::new(&Pictures::new([left, right], masks)?, cpu)?;
+        let pair = &Pair::new(&Pictures::new(pair, masks)?, cpu)?;
         let cpu = cpu.begin_task("stereo", pair.size().area());
         self.with_workspace(|workspace| {
             work(Prepared { pair, source: volume, options, workspace, cpu, volume: Some(volume) })
@@ -389,12 +380,10 @@ impl Stereo {
     /// Prepares a pair for the cost of the options, which may learn from it first, and continues with `work`.
     fn prepare<R>(
         &self,
-        [left, right]: [AnyView<'_>; 2],
-        masks: Masks<'_>,
+        pictures: &Pictures<'_>,
         processor: &Processor,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        let pictures = &Pictures::new([left, right], masks)?;
         let cpu = &processor.cpu.for_pixels(pictures.size().area());
         let (options, cost) = (&self.options, self.options.cost.definition());
         let mut pair = Pair::for_cost(pictures, cost, cpu)?;

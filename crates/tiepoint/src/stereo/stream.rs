@@ -160,9 +160,10 @@ impl StereoStream {
         {
             self.flow.cache = of_single_pairs;
         }
-        let found = match self.push_pictures([left, right], masks) {
+        let pictures = &Pictures::new([left, right], masks)?;
+        let found = match self.push_pictures(pictures) {
             Ok(true) => Ok(None),
-            Ok(false) => self.push_prepared([left, right], masks),
+            Ok(false) => self.push_prepared(pictures),
             Err(error) => Err(error),
         };
         self.processor.collect_times();
@@ -172,11 +173,10 @@ impl StereoStream {
 
     /// Sends a pair to a GPU that does all of the work; `false` if there is none, if the host must learn from the pair,
     /// or if the pair is too large.
-    fn push_pictures(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
+    fn push_pictures(&mut self, pictures: &Pictures<'_>) -> Result<bool> {
         let Self { stereo, processor, flow, copying, .. } = self;
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(false) };
-        let pictures = Pictures::new(pair, masks)?;
-        let Some((input, cost)) = &stereo.picture_input(gpu, &pictures)? else { return Ok(false) };
+        let Some((input, cost)) = &stereo.picture_input(gpu, pictures)? else { return Ok(false) };
         let cpu = &processor.cpu;
         let work = Work { gpu, options: stereo.options(), cost, cpu };
         let pushed = flow.push(work, input, copying.as_ref().unwrap_or(cpu));
@@ -187,9 +187,9 @@ impl StereoStream {
     }
 
     /// Computes a pair that the host has prepared, or sends it to the GPU; returns its result if the CPU computed it.
-    fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
+    fn push_prepared(&mut self, pictures: &Pictures<'_>) -> Result<Option<StereoResult>> {
         let Self { stereo, processor, flow, copying, .. } = self;
-        stereo.prepare(pair, masks, processor, |prepared| {
+        stereo.prepare(pictures, processor, |prepared| {
             let Ok(Some(gpu)) = &processor.joining_gpu() else {
                 processor.count_computed(Computing::Cpu);
                 return stereo.on_cpu(prepared).map(Some);

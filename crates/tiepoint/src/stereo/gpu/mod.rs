@@ -21,6 +21,7 @@ pub(super) use plan_cache::PlanCache;
 use super::cost::gpu::{GpuCost, OF_VOLUME};
 use super::cost::require_volume;
 use super::cost::volume::gpu::GpuVolume;
+use super::pair::Pictures;
 use super::pair::gpu::{PictureShape, are_colour, take};
 use super::{GpuStereoResult, Masks, Stereo, StereoOptions, StereoResult};
 use crate::device::gpu::{Commands, Gpu};
@@ -189,7 +190,7 @@ impl Stereo {
             AnyView::U16(_) | AnyView::F32(_) => None,
         });
         let masks = Masks { left: left_mask, right: right_mask };
-        self.prepare([left.view(), right.view()], masks, processor, |prepared| {
+        self.prepare(&Pictures::new([left.view(), right.view()], masks)?, processor, |prepared| {
             prepared.options.check_sums(prepared.source.greatest())?;
             let cost = GpuCost::of(prepared.source);
             let input = PlanInput::ready(&self.options, prepared.pair, &cost);

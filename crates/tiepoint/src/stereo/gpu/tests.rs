@@ -12,6 +12,7 @@ use crate::image::testing::assert_same;
 use crate::image::{AnyImage, AnyView, Image, Made, Pixels, Size};
 use crate::options::Named;
 use crate::stereo::cost::tests::costs;
+use crate::stereo::pair::Pictures;
 use crate::stereo::testing::SIZES;
 use crate::stereo::{
     CensusWindow, Cost, Masks, Paths, Penalties, RightView, Stereo, StereoOptions, StereoResult,
@@ -438,8 +439,8 @@ fn streams_check_their_numbers() {
 
 /// The least device memory with which a pair is computed in bands.
 fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: Masks<'_>) -> u64 {
-    let views = pair.each_ref().map(AnyView::from);
-    let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential().into(), |ready| {
+    let pictures = Pictures::new(pair.each_ref().map(AnyView::from), masks).unwrap();
+    let found = Stereo::new(options).unwrap().prepare(&pictures, &Cpu::sequential().into(), |ready| {
         match bands::disparities(gpu, &options, (ready.pair, ready.source), 0, &ready.cpu) {
             Err(Error::Memory { needed, .. }) => Ok(needed),
             other => panic!("no memory is too little: {other:?}"),
