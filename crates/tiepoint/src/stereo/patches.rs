@@ -23,6 +23,7 @@
 use super::halving::Side;
 use crate::device::Cpu;
 use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel, Size, grey, mapped};
+use crate::numeric::median;
 use crate::{Error, Result, by_pixel};
 use std::array::from_fn;
 
@@ -41,7 +42,7 @@ const DISTINCT: f32 = 0.25;
 
 /// Rows agree if this many patches tell so, and their median difference is at most this, in pixels.
 const FEWEST: usize = 200;
-const MOST_PX: f32 = 0.5;
+const MOST_PX: f64 = 0.5;
 
 /// Every second patch along each axis is compared with patches beside it. Of these the half with the most contrast
 /// counts, if it has at least this many patches.
@@ -98,7 +99,7 @@ impl Patches {
             let greys = Greys { left, right };
             (greys.on_grid(disparity, cpu), greys.beyond(disparity, mask, range, cpu))
         }));
-        let mut rows: Vec<f32> = told.iter().filter_map(|(rows, ..)| *rows).collect();
+        let rows: Vec<f64> = told.iter().filter_map(|(rows, ..)| rows.map(f64::from)).collect();
         let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit, _)| *fit).collect();
         let mut contrasts: Vec<f32> = told.iter().map(|(.., contrast)| *contrast).collect();
         contrasts.sort_by(f32::total_cmp);
@@ -106,13 +107,11 @@ impl Patches {
         let bare = strong.map(|strong| {
             contrasts.partition_point(|contrast| *contrast <= BARE * strong) as f64 / contrasts.len() as f64
         });
-        let middle = rows.len() / 2;
-        let median = (rows.len() >= FEWEST).then(|| *rows.select_nth_unstable_by(middle, f32::total_cmp).1);
         fits.sort_by(|a, b| b[0].total_cmp(&a[0]));
         fits.truncate(fits.len() / 2);
         let mean = fits.iter().map(|[_, share]| f64::from(*share)).sum::<f64>() / fits.len() as f64;
         Ok(Self {
-            rows: median.filter(|median| *median <= MOST_PX).map(f64::from),
+            rows: Some(rows).filter(|rows| rows.len() >= FEWEST).and_then(median).filter(|px| *px <= MOST_PX),
             fit: (fits.len() >= FEWEST_FITS).then_some(mean),
             bare,
             beyond,

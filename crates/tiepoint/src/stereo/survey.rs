@@ -16,6 +16,7 @@ use crate::geometry::rectify::{confirmed_range, widened};
 use crate::geometry::{Correspondence, ModelKind, RobustOptions};
 use crate::image::{Image, Range, prepare};
 use crate::matching::{MatchOptions, match_features};
+use crate::numeric::median;
 use crate::{Error, Result};
 
 /// The greatest longer side of the pictures that are searched.
@@ -134,9 +135,7 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     let apart = |p: &Correspondence| (p.a[1] - p.b[1]).abs();
     let near: Vec<_> = pairs.iter().filter(|p| apart(p) <= NEAR * factor).copied().collect();
     let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };
-    let mut rows: Vec<f64> = ties.iter().map(apart).collect();
-    rows.sort_unstable_by(f64::total_cmp);
-    let rows_px = rows.get(rows.len() / 2).copied().filter(|_| ties.len() >= FEWEST);
+    let rows_px = median(ties.iter().map(apart)).filter(|_| ties.len() >= FEWEST);
     let mut found = Survey {
         features: [a.len(), b.len()],
         matches: pairs.len(),
