@@ -96,8 +96,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     out.push("grey, right", compare(View::Right, &views[1]));
 }
 
-/// Compares aggregation and winner takes all as one stage, because nothing between them is stored. Returns the CPU's
-/// maps.
+/// Compares aggregation and winner takes all, between which nothing is stored, as one stage. Returns the CPU's maps.
 fn selection(
     (pair, source): (&Pair, &dyn CostSource),
     options: &StereoOptions,

@@ -229,8 +229,7 @@ impl Stereo {
         )
     }
 
-    /// The same with all of the work on the GPU; `None` without a GPU, if the host must learn from the pair, or if the
-    /// pair is too large.
+    /// The same with all of the work on the GPU; `None` without one, if the host must learn, or for too large a pair.
     fn pictures_on_device(
         &self,
         pictures: &Pictures<'_>,
@@ -254,8 +253,7 @@ impl Stereo {
         }
     }
 
-    /// The pictures as the input of a device that does all of the work, and their cost; `None` if the host must learn
-    /// it.
+    /// The pictures as the input of a device that does all work, and their cost; `None` if the host must learn it.
     fn picture_input<'p>(
         &self,
         gpu: &Gpu,
@@ -365,8 +363,7 @@ impl Stereo {
         })
     }
 
-    /// The options for costs of the caller's, which these penalties suit; fails where the options ask for what such
-    /// costs cannot give.
+    /// The options for costs of the caller's, which these penalties suit; fails if they ask for an aggregated right view.
     fn options_for_given(&self, suited: Penalties) -> Result<StereoOptions> {
         if self.options.right_view == RightView::Aggregated {
             let expected = "diagonal or off: a cost volume knows the left view only";

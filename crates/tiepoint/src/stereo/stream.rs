@@ -171,8 +171,7 @@ impl StereoStream {
         Ok(())
     }
 
-    /// Sends a pair to a GPU that does all of the work; `false` if there is none, if the host must learn from the pair,
-    /// or if the pair is too large.
+    /// Sends a pair to a GPU that does all work; `false` without one, if the host must learn, or if it is too large.
     fn push_pictures(&mut self, pictures: &Pictures<'_>) -> Result<bool> {
         let Self { stereo, processor, flow, copying, .. } = self;
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(false) };

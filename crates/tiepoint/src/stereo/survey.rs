@@ -31,8 +31,7 @@ const NEAR: f64 = 1.0;
 /// Nothing is concluded from fewer tie points than this, which are enough to tell whether rows agree.
 pub const FEWEST: usize = 20;
 
-/// The share of the range of tie points by which the search is extended towards nearer things, which are often smooth
-/// and have no tie points.
+/// The share of the range by which the search is extended towards nearer things, often smooth and without tie points.
 const NEARER: f64 = 0.2;
 
 /// The number of disparities searched is a multiple of this.
@@ -153,8 +152,7 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     Ok(found)
 }
 
-/// The matches that agree on an epipolar geometry or, in a flat scene, on a homography; none if chance could explain
-/// their agreement.
+/// The matches that agree on an epipolar geometry or, if the scene is flat, a homography; none if that may be chance.
 fn agreeing(pairs: &[Correspondence], factor: f64, cpu: &Cpu) -> Result<Vec<Correspondence>> {
     let options = RobustOptions::default().with_threshold_px(1.5 * factor);
     for kind in [ModelKind::Fundamental, ModelKind::Homography] {

@@ -57,8 +57,7 @@ pub(super) struct Pass<'a, T> {
     pub(super) p2_penalty: P2Penalty<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, a multiple of the vector, at most 4096. Because it has 16 bits, the compiler sees that no
-    /// offset overflows.
+    /// Disparities in memory, a multiple of the vector, at most 4096. Of 16 bits, so the compiler sees that no offset overflows.
     pub(super) padded: u16,
 }
 
@@ -67,9 +66,8 @@ fn columns(width: usize, rows: usize, skew: usize) -> usize {
     width + skew * (rows - 1)
 }
 
-/// The number of sums of a band: those of every row at every column of the wavefront, in the order in which the pixels
-/// are visited, so that the forward pass writes one stream and the backward pass reads one. Those beyond the ends of a
-/// row stay unused.
+/// The number of sums of a band: those of every row at every column of the wavefront, as one stream in the order of the
+/// visits. Those beyond the ends of a row stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
     columns(width, rows, skew).saturating_mul(rows).saturating_mul(padded)
 }
@@ -108,8 +106,7 @@ impl Walk {
     }
 
     /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels
-    /// in the opposite order, and reads each step from low to high addresses: the other way the selection would have to
-    /// wait.
+    /// in the opposite order, but reads each step from low to high addresses, so that the selection need not wait.
     #[inline(always)]
     fn sums(self, t: usize, active: &Range<usize>) -> Range<usize> {
         let first = if self.backward {
@@ -120,8 +117,7 @@ impl Walk {
         first * self.padded..(first + active.len()) * self.padded
     }
 
-    /// Prefetches the sums of step t. They are one stream, but processors prefetch only within a page of 4 KB, which is
-    /// a few steps.
+    /// Prefetches the sums of step t: processors prefetch a stream only within a page of 4 KB, which is a few steps.
     #[inline(always)]
     fn fetch_sums<A>(self, t: usize, sums: &[A]) {
         if t < self.steps() {
@@ -193,8 +189,7 @@ struct Handover<T> {
 }
 
 impl<T: Value> Handover<T> {
-    /// The paths of the rows above at column `u`, from the band before; the last of them is at step `t`. Zero beyond
-    /// the last column.
+    /// The paths of the rows above at column `u`, from the band before, the last at step `t`; 0 beyond the last column.
     #[inline(always)]
     fn take<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
@@ -267,8 +262,7 @@ fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     sums: &mut [A],
 ) {
     let two = 2 * S::u8s::LEN;
-    // For two vectors (128 disparities, where vectors have 64 bytes) the compiler unrolls the loop and omits all
-    // comparisons.
+    // For two vectors, such as 128 disparities in 64 bytes each, the compiler unrolls the loop, without comparisons.
     let least = if padded == two {
         update_paths(simd, &costs[..two], step.row(r, two), penalties, &mut sums[..two])
     } else {

@@ -10,8 +10,7 @@ use fearless_simd_macros::simd;
 /// P2 by difference of 8-bit grey.
 pub(super) struct P2Penalty<T> {
     table: [T; 256],
-    /// The first values of the table, if they fit bytes and all others equal the last of them: then a vector holds
-    /// them.
+    /// The first values of the table, for a vector, if they fit bytes and all others equal the last of them.
     first: Option<[u8; FEW]>,
 }
 
@@ -51,9 +50,8 @@ impl<T: Value> P2Penalty<T> {
     }
 }
 
-/// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; nothing is written where p − r
-/// is outside the image. `above(n)` is the row n rows earlier in the pass, `planes` is scratch memory for each
-/// direction.
+/// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; not where p − r is outside the
+/// image. `above(n)` is the row n rows earlier in the pass, `planes` is scratch memory for each direction.
 #[simd]
 pub(super) fn p2_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>(
     simd: S,

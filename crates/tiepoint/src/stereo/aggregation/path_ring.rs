@@ -166,8 +166,7 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
 }
 
 impl<T: Value, const N: usize> Step<'_, T, N> {
-    /// The pixel of row `r` of the band. `padded` repeats the number of disparities, because a constant becomes part of
-    /// the instructions.
+    /// The pixel of row `r` of the band. `padded` repeats the number of disparities, often as a constant.
     #[inline(always)]
     pub(super) fn row(&mut self, r: usize, padded: usize) -> PixelPaths<'_, T, N> {
         let (shape, own) = (Shape { padded, paths: N, ..self.shape }, r + self.depth);

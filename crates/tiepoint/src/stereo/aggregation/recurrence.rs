@@ -91,8 +91,7 @@ impl Value for u16 {
 
 /// The type of the sum of the paths of a pass.
 pub(super) trait Sum<T: Value>: Value {
-    /// The cost for disparities that do not exist, and the least path cost there: so large that no path continues from
-    /// it.
+    /// The cost and the least path cost of disparities that do not exist: so large that no path continues from it.
     const NONE: T;
 
     /// The sums of as many disparities as a vector of `T` has.

@@ -66,8 +66,7 @@ pub(in crate::stereo) fn check(
 /// Marks of pixels, which are not 0, and where they lie.
 pub(in crate::stereo) type Marks = (Buffer<u8>, Plane);
 
-/// Records [`occluded`](super::occluded), the search for the left pixels that are hidden in the right view; the same
-/// pixels. The marks have the pitch of the map.
+/// Records [`occluded`](super::occluded); the same pixels. The marks have the pitch of the map.
 pub(in crate::stereo) fn occluded(commands: &mut Commands, right: &GpuStack<f32>) -> Result<Marks> {
     let program = right.gpu().program(&source())?;
     let marks = (right.gpu().buffer::<u8>(right.step() * right.count())?, right.plane());

@@ -109,8 +109,7 @@ pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) ->
         .text(include_str!("describe.cl"))
 }
 
-/// Records the description of a view with this grey; returns its descriptors, plane by plane, one image after the
-/// other.
+/// Records the description of a view with this grey; returns its descriptors, image by image, plane by plane.
 pub(in crate::stereo) fn describe<T: GpuPixel>(
     commands: &mut Commands,
     (cost, masked): (&CostKernel, bool),

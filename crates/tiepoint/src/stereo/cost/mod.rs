@@ -65,8 +65,7 @@ pub enum Cost {
     MutualInformation,
 }
 
-/// Makes [`Named`] and the definitions of [`Cost`] from the table: for each variant its name, the value that
-/// represents it in lists, its definition and its help.
+/// Makes [`Named`] and the definitions of [`Cost`] from each variant's name, value in lists, definition and help.
 macro_rules! cost_table {
     ($($name:literal: $variant:ident $(($parameter:ident))?, $value:expr => $definition:expr, $help:literal;)*) => {
         impl Named for Cost {
@@ -139,8 +138,7 @@ pub(super) struct Learn<'a, 'p> {
 pub(super) trait CostDefinition {
     fn penalties(&self) -> Penalties;
 
-    /// Images of 8 bits and any number of channels, made from the pictures, that it compares. `None`: the grey of the
-    /// pair is enough.
+    /// The images of 8 bits and any number of channels that it compares. `None`: the grey of the pair is enough.
     fn compared(&self, pictures: &Pictures<'_>, _pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         let colour = self.compares_colour() && pictures.are_colour() == [true, true];
         colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
@@ -151,8 +149,7 @@ pub(super) trait CostDefinition {
         false
     }
 
-    /// What computes it for any pair whose compared images have this number of channels. `None`: it learns from each
-    /// pair.
+    /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
     fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
         None
     }

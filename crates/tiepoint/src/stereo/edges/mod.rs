@@ -106,8 +106,7 @@ impl Row {
     }
 }
 
-/// Computes a row. `columns` is memory for the least disparity, the greatest, and the number of valid ones of each column
-/// of the window.
+/// Computes a row. `columns` is memory for the least disparity, the greatest and the number of valid ones of columns.
 #[simd]
 fn vote<S: Simd>(simd: S, rows: [&Row; ROWS], columns: &mut [Vec<f32>; 3], limit: f32, out: &mut [f32]) {
     let lanes = S::f32s::LEN;

@@ -19,8 +19,7 @@ pub(in crate::stereo) fn covering(size: Size, images: usize) -> (i32, [usize; 3]
     (across as i32, [across * size.height.div_ceil(GROUP[1] as usize), 1, images])
 }
 
-/// For kernels: `PIXEL_X` and `PIXEL_Y`, the pixel of a lane, which may lie outside the image; `GROUP_WIDTH` and
-/// `GROUP_HEIGHT`.
+/// For kernels: `GROUP_WIDTH`, `GROUP_HEIGHT`, and `PIXEL_X`, `PIXEL_Y` of a lane, which may lie outside the image.
 pub(in crate::stereo) fn pixel_a_lane(source: KernelSource) -> KernelSource {
     source
         .define("GROUP_WIDTH", GROUP[0])
@@ -29,8 +28,7 @@ pub(in crate::stereo) fn pixel_a_lane(source: KernelSource) -> KernelSource {
         .define("PIXEL_Y", "(GROUP_X / args.across * GROUP_HEIGHT + LANE_Y)")
 }
 
-/// The start of a program whose lanes each compute a pixel of disparity maps: `INVALID`, `Plane` and what
-/// [`pixel_a_lane`] defines.
+/// The start of a program for pixels of disparity maps: `INVALID`, `Plane` and what [`pixel_a_lane`] defines.
 pub(in crate::stereo) fn for_maps(name: &'static str) -> KernelSource {
     pixel_a_lane(KernelSource::new(name)).define_f32("INVALID", INVALID).structure::<Plane>()
 }

@@ -277,8 +277,7 @@ impl Stages<'_> {
         Ok(PlanLearning { inputs, commands, learnt })
     }
 
-    /// The views of pairs, and the stacks that their images are copied to. Records the preparation of what `compares`
-    /// names.
+    /// The views of pairs, and where their images are copied to. Records the preparation of what `compares` names.
     fn views(
         &self,
         commands: &mut Commands,
@@ -300,8 +299,7 @@ impl Stages<'_> {
         }
     }
 
-    /// Records the work from views to disparities before refinement. Also returns the tables that costs look up, in the
-    /// order of [`Plan::tables`].
+    /// Records the work from views to disparities before refinement. Also returns the [tables](Plan::tables) of costs.
     fn record(
         &self,
         commands: &mut Commands,

@@ -89,8 +89,7 @@ type HostMaps = Maps<HostMap<f32>, HostMap<u8>>;
 /// Host memory for maps that can be used again.
 type Spare = Arc<Mutex<Vec<HostMaps>>>;
 
-/// The maps of some pairs that are being copied to the host. Their memory is used again when the last handle is
-/// dropped.
+/// Maps of pairs that are being copied to the host, whose memory is used again when the last handle is dropped.
 #[derive(Debug)]
 struct Arrival {
     /// `None` only while it is dropped.
@@ -204,8 +203,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Queues the plan's work and the copying of the maps to the host; returns the results of the first `pairs` pairs,
-    /// which are still to arrive.
+    /// Queues the plan's work and the copying of the maps to the host; returns the first `pairs` results to come.
     pub(super) fn start(&mut self, pairs: usize) -> Result<Vec<Arriving>> {
         self.run()?;
         let spare = lock(&self.spare).pop();

@@ -166,8 +166,7 @@ impl Compares {
     }
 }
 
-/// The number of values that a scale depends on, the index of the first of those measured for a pair that tells which
-/// views have colour, and the number of all.
+/// Of the values that are measured for a pair: how many a scale depends on, the first that tells of colour, and all.
 const ENDS: usize = 4;
 const COLOURED: usize = 2 * ENDS;
 const FACTS: usize = COLOURED + 2 + 2 * ENDS;

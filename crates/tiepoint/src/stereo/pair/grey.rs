@@ -25,8 +25,7 @@ impl Grey {
         }
     }
 
-    /// Differences up to this may come from the rounding of colours alone: half a step of theirs. 0 for images that
-    /// were grey, whose differences are all real.
+    /// Differences up to this may come from the rounding of colours: half a step of theirs, 0 for images that were grey.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
     }
@@ -104,8 +103,7 @@ pub(in crate::stereo) struct Bytes {
 }
 
 impl Bytes {
-    /// The scale that suits all of these images. A mask says where an image holds something; it may have several values
-    /// side by side for each pixel of the mask.
+    /// The scale that suits all of these images, each of which may have several values for each pixel of its mask.
     pub(in crate::stereo) fn of<'a>(
         greys: impl IntoIterator<Item = (&'a Grey, Option<&'a Image<u8>>)>,
     ) -> Self {

@@ -63,8 +63,7 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
     })
 }
 
-/// Runs of joined pixels of rows, and a union-find forest over them in which a run's parent never comes after
-/// it.
+/// Runs of joined pixels of rows, and a union-find forest over them in which no run's parent comes after it.
 #[derive(Default)]
 struct Runs {
     columns: Vec<Range<usize>>,
@@ -178,8 +177,7 @@ impl Links {
         out[first..].iter_mut().zip(ends).for_each(|(run, end)| run.end = end + 1);
     }
 
-    /// The columns at which runs of this row touch runs of the row above; of neighbouring columns that say
-    /// the same only the first.
+    /// The columns at which runs of this row and of that above touch; only the first of neighbours that say the same.
     fn meetings(&self, above: &Self) -> impl Iterator<Item = usize> {
         ones(self.words().map(|w| {
             let follows = from_left(&self.up, w) & from_left(&self.right, w) & from_left(&above.right, w);

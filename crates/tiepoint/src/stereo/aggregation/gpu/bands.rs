@@ -64,8 +64,7 @@ impl<'a> GpuBands<'a> {
         (&self.descriptors[0], &self.descriptors[1])
     }
 
-    /// Records the loading of a band of `rows` rows, from row `from` on of the descriptors of both views and of the
-    /// grey of the left one.
+    /// Records the loading of a band of `rows` rows: from row `from` on of both views' descriptors and the left grey.
     pub(in crate::stereo) fn load(
         &self,
         commands: &mut Commands,

@@ -218,8 +218,7 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// The stride is an odd multiple of the warp's pixels, so that the right pixels that a warp reads at once lie in
-    /// different banks of local memory.
+    /// The stride is an odd multiple of the warp's pixels: those that it reads at once lie in different banks of memory.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.per_lane - 1;
         let stride = match layout.warp {
@@ -236,8 +235,7 @@ impl Strip {
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// A strip of the most slots, up to `most`, whose data fit into local memory; if no path crosses columns, those of
-    /// a warp.
+    /// A strip of the most slots, up to `most`, that fits into local memory; those of a warp if no path crosses columns.
     pub(super) fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),

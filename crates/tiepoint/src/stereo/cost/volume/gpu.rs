@@ -89,8 +89,7 @@ pub(in crate::stereo) struct GpuVolume {
 }
 
 impl GpuVolume {
-    /// Measures the costs, and waits for the answer. Also returns the left mask together with where a pixel has a cost,
-    /// if costs may be unknown.
+    /// Measures the costs, and waits. Also returns where left pixels have data and a cost, if costs may be unknown.
     pub(in crate::stereo) fn new(
         costs: &AnyGpuImage,
         scale: Option<f32>,

@@ -166,8 +166,7 @@ fn coarse_to_fine(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptio
     runs
 }
 
-/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after the median and
-/// check.
+/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after their filters.
 const PIXEL: u64 = 6 + 20;
 
 fn half(size: Size) -> Size {
@@ -217,8 +216,7 @@ pub(in super::super) fn learn(
 }
 
 impl GpuLearning<'_> {
-    /// As [`learn::project`](super::project): the grey that belongs to the colour view, which is compared of it
-    /// from now on.
+    /// As [`learn::project`](super::project): the grey of the colour view, which is compared of it from now on.
     fn project(
         &mut self,
         views: &mut [ViewStacks; 2],

@@ -99,16 +99,14 @@ fn levels(size: Size) -> usize {
     levels
 }
 
-/// How often the pair is halved for the disparities from which the table at full size is learnt: as often as leaves
-/// [`ENOUGH`] pixels, otherwise once.
+/// How often the pair is halved for the last disparities: as often as leaves [`ENOUGH`] pixels, otherwise once.
 fn finest(size: Size) -> usize {
     let area = |k: usize| size.width.div_ceil(1 << k) * size.height.div_ceil(1 << k);
     let most = levels(size);
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
 }
 
-/// The options for disparities while learning from coarse to fine: if there are [`ENOUGH`] pixels, along four
-/// directions.
+/// The options for disparities while learning from coarse to fine: along four directions if pixels are [`ENOUGH`].
 fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
     let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
     StereoOptions { paths, ..*options }
