@@ -363,7 +363,7 @@ impl Stereo {
         })
     }
 
-    /// The options for costs of the caller's, which these penalties suit; fails if they ask for an aggregated right view.
+    /// The options for costs of the caller's, which these penalties suit; fails for an aggregated right view.
     fn options_for_given(&self, suited: Penalties) -> Result<StereoOptions> {
         if self.options.right_view == RightView::Aggregated {
             let expected = "diagonal or off: a cost volume knows the left view only";

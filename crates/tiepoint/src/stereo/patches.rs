@@ -63,7 +63,7 @@ const STRONG: f64 = 0.9;
 /// What patches say of a disparity map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Patches {
-    /// The median difference of rows, in pixels, if enough patches tell that it is half a pixel or less; else ask tie points.
+    /// The median difference of rows, in pixels, if enough patches tell that it is at most half; else ask tie points.
     pub(crate) rows: Option<f64>,
     /// The mean share of the places beside which are less like the pixel; none if too few pixels tell it.
     pub(crate) fit: Option<f64>,

@@ -81,7 +81,7 @@ impl Rays {
 #[simd]
 fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Rays {
     let Size { width, height } = map.size();
-    // The disparities of the row before or, where it has none, those found along its rays; padded by a pixel at both ends.
+    // The row before or, where it has no disparity, what its rays found; with a pixel of padding at both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
     let count = gaps.iter().flatten().map(Range::len).sum();
