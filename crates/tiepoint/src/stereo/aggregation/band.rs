@@ -57,7 +57,7 @@ pub(super) struct Pass<'a, T> {
     pub(super) p2_penalty: P2Penalty<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, a multiple of the vector, up to 4096; of 16 bits, so the compiler sees that no offset overflows.
+    /// Disparities in memory, whole vectors, at most 4096; of 16 bits, so the compiler sees that no offset overflows.
     pub(super) padded: u16,
 }
 

@@ -25,7 +25,7 @@ impl Grey {
         }
     }
 
-    /// Differences up to this may come from the rounding of colours: half a step of theirs, 0 for images that were grey.
+    /// Differences up to this may come from the rounding of colours: half a step of theirs, 0 for grey images.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
     }

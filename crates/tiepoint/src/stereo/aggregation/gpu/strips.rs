@@ -218,7 +218,7 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// The stride is an odd multiple of the warp's pixels: those that it reads at once lie in different banks of memory.
+    /// The stride is an odd multiple of the warp's pixels, so that those that it reads at once lie in different banks.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.per_lane - 1;
         let stride = match layout.warp {
@@ -235,7 +235,7 @@ impl Strip {
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// A strip of the most slots, up to `most`, that fits into local memory; those of a warp if no path crosses columns.
+    /// A strip of the most slots, up to `most`, that fits local memory; those of a warp if no path crosses columns.
     pub(super) fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),
