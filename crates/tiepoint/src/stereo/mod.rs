@@ -175,9 +175,11 @@ impl Stereo {
     ///
     /// # Errors
     /// As [`StereoOptions::check`].
-    pub fn new(options: StereoOptions) -> Result<Self> {
+    pub fn new(mut options: StereoOptions) -> Result<Self> {
         options.check()?;
-        let options = options.with_window_in_cost();
+        if let Some(window) = options.census_window.take() {
+            options.cost = Cost::Census(window);
+        }
         Ok(Self { options, workspaces: Scratch::default(), on_gpu: Scratch::default() })
     }
 

@@ -202,14 +202,4 @@ impl StereoOptions {
     pub(super) fn speckle(&self) -> SpeckleOptions {
         SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
     }
-
-    /// The same options, with `census_window` moved into the cost.
-    pub(super) fn with_window_in_cost(self) -> Self {
-        match (self.cost, self.census_window) {
-            (Cost::Census(_), Some(window)) => {
-                Self { cost: Cost::Census(window), census_window: None, ..self }
-            }
-            _ => self,
-        }
-    }
 }

@@ -222,9 +222,9 @@ impl StereoStream {
     /// As [`pop`](Self::pop).
     pub fn pop_pending(&mut self) -> Result<Option<PendingStereo>> {
         if self.flow.found.is_empty() {
-            let taken = self.flow.take_oldest();
+            let oldest = self.flow.oldest();
             self.processor.collect_times();
-            taken?;
+            self.flow.found.extend(oldest?.into_iter().map(StreamResult::Arriving));
         }
         Ok(self.flow.found.pop_front().map(PendingStereo))
     }

@@ -17,7 +17,7 @@ use crate::synth::{StereoPair, StereoScene, StereoSceneOptions};
 pub(super) const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
 
-/// Maps of sizes around tiles and vectors, smooth to noise, with no, some and only invalid pixels, and some NaN, −∞ or −0.
+/// Maps of sizes around tiles and vectors, smooth to noise, with no, some or only invalid pixels, some NaN, −∞ or −0.
 pub(super) fn maps() -> Vec<Image<f32>> {
     let mut random = Random::new(7);
     let sizes =

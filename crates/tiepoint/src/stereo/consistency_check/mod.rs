@@ -178,12 +178,11 @@ mod tests {
     fn maps_and_limits_that_do_not_fit_are_errors() {
         let (a, b) = (Image::filled(Size::new(3, 2), 1, 1.0), Image::filled(Size::new(2, 3), 1, 1.0));
         let cpu = Cpu::sequential();
-        assert!(check(a.clone().view_mut(), b.view(), View::Left, 1.0, &cpu).is_err(), "sizes differ");
-        assert!(
-            check(a.clone().view_mut(), a.view(), View::Left, f32::NAN, &cpu).is_err(),
-            "limit is no number"
-        );
-        assert!(check(a.clone().view_mut(), a.view(), View::Left, -1.0, &cpu).is_err(), "limit is negative");
+        for (other, limit, why) in
+            [(&b, 1.0, "sizes differ"), (&a, f32::NAN, "limit is no number"), (&a, -1.0, "limit is negative")]
+        {
+            assert!(check(a.clone().view_mut(), other.view(), View::Left, limit, &cpu).is_err(), "{why}");
+        }
     }
 
     #[test]

@@ -142,8 +142,7 @@ fn vote<S: Simd>(simd: S, rows: [&Row; ROWS], columns: &mut [Vec<f32>; 3], limit
             for column in 1..COLUMNS {
                 count += at(counts, x + column);
             }
-            let (mut between, mut own, mut other, mut best) =
-                (splat(0.0), splat(0.0), splat(0.0), splat(0.0));
+            let [mut between, mut own, mut other, mut best] = [splat(0.0); 4];
             for (r, row) in rows.into_iter().enumerate() {
                 for column in 0..COLUMNS {
                     let v = at(&row.disparity, x + column);

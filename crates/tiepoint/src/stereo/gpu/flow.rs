@@ -96,22 +96,15 @@ impl Flow {
     }
 
     /// The oldest set in flight, which may not have arrived yet. If none is in flight, the incomplete set is sent first.
-    fn oldest(&mut self) -> Result<Vec<Arriving>> {
+    pub(in crate::stereo) fn oldest(&mut self) -> Result<Vec<Arriving>> {
         if self.flights.is_empty() && self.open.1 > 0 {
             self.start(self.open.1)?;
         }
         Ok(self.flights.pop_front().unwrap_or_default())
     }
 
-    /// Appends the oldest set in flight to the results, without waiting for it.
-    pub(in crate::stereo) fn take_oldest(&mut self) -> Result<()> {
-        let oldest = self.oldest()?;
-        self.found.extend(oldest.into_iter().map(StreamResult::Arriving));
-        Ok(())
-    }
-
-    /// As [`take_oldest`](Self::take_oldest), and waits for it: its results are then images, and the pinned memory in
-    /// which they arrived is free for the next.
+    /// Waits for the oldest set in flight: its results are then images, and the pinned memory in which they arrived is
+    /// free for the next.
     fn read_oldest(&mut self, cpu: &Cpu) -> Result<()> {
         for pair in self.oldest()? {
             self.found.push_back(StreamResult::Ready(pair.wait(cpu)?));
