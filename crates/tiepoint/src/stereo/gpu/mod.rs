@@ -216,13 +216,11 @@ pub(super) fn check_memory(
     what: &'static str,
     needed: u64,
 ) -> Result<()> {
-    match options.device_memory {
-        Some(limit) if needed > limit => {
-            let shortage = Shortage::DeviceLimit { name: gpu.info().name.clone(), limit };
-            Err(Error::Memory { what, needed, shortage })
-        }
-        Some(_) | None => Ok(()),
+    if let Some(limit) = options.device_memory.filter(|limit| needed > *limit) {
+        let shortage = Shortage::DeviceLimit { name: gpu.info().name.clone(), limit };
+        return Err(Error::Memory { what, needed, shortage });
     }
+    Ok(())
 }
 
 /// A pair whose images lie in the host's memory or on a device.

@@ -130,21 +130,6 @@ pub(super) struct PlanLearning {
     pub(super) learnt: Vec<[Buffer<u8>; 2]>,
 }
 
-impl PlanLearning {
-    /// The learning as a list of its own, after `arrival`, by which the images come to [`inputs`](Self::inputs). What
-    /// is learnt is kept for `work`, which takes it.
-    pub(super) fn apart(&self, arrival: Commands, work: &mut Commands, gpu: &Gpu) -> Result<Commands> {
-        let mut commands = arrival;
-        commands.append(self.commands.clone())?;
-        for [from, to] in &self.learnt {
-            let kept = gpu.buffer(from.len())?;
-            commands.copy((from, 0), (&kept, 0), from.len())?;
-            work.copy((&kept, 0), (to, 0), from.len())?;
-        }
-        Ok(commands)
-    }
-}
-
 impl Plan {
     pub(super) fn new(work: Work<'_>, shape: PlanShape) -> Result<Self> {
         let Work { gpu, options, cost, cpu } = work;

@@ -156,12 +156,19 @@ impl Slot {
         work.stage("images to the device");
         images.iter().try_for_each(|feed| by_pixel!(feed, f => f.arrive_at(&mut work, &f.to)))?;
         tables.iter().try_for_each(|feed| feed.arrive_at(&mut work, &feed.to))?;
-        let learning = plan.learning.as_ref().map(|learning| {
-            let mut arrival = Commands::new();
+        // A list of its own. What is learnt is kept for the work, which takes it.
+        let learning = plan.learning.as_ref().map(|learning| -> Result<_> {
+            let mut commands = Commands::new();
             for (feed, to) in images.iter().zip(&learning.inputs) {
-                by_pixel!((feed, to), (feed, to) => feed.arrive_at(&mut arrival, to.buffer()))?;
+                by_pixel!((feed, to), (feed, to) => feed.arrive_at(&mut commands, to.buffer()))?;
             }
-            learning.apart(arrival, &mut work, &gpu)
+            commands.append(learning.commands.clone())?;
+            for [from, to] in &learning.learnt {
+                let kept = gpu.buffer(from.len())?;
+                commands.copy((from, 0), (&kept, 0), from.len())?;
+                work.copy((&kept, 0), (to, 0), from.len())?;
+            }
+            Ok(commands)
         });
         work.append(plan.commands.clone())?;
         work.stage("maps to the host");
