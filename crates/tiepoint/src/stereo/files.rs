@@ -169,7 +169,13 @@ pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<
     let file = image::read_file(path, &reading.limits)?;
     let white = file.white;
     let (image, shown) = file.into_seen();
-    let mut map = from_image(&image, white, reading).map_err(|reason| Error::format(path, reason))?;
+    let scale = |usual: f32| reading.scale.unwrap_or(usual);
+    let map = match &image {
+        AnyImage::U8(i) => convert(i, white, scale(1.0), false),
+        AnyImage::U16(i) => convert(i, white, scale(STEPS), false),
+        AnyImage::F32(i) => convert(i, None, scale(1.0), reading.signed),
+    };
+    let mut map = map.map_err(|reason| Error::format(path, reason))?;
     if let Some(shown) = shown {
         let hidden = map.data_mut().iter_mut().zip(shown.data()).filter(|(_, shown)| **shown == 0);
         hidden.for_each(|(d, _)| *d = super::INVALID);
@@ -178,19 +184,6 @@ pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<
 }
 
 /// The disparities in an image whose file stores `white` for its white.
-fn from_image(
-    image: &AnyImage,
-    white: Option<u16>,
-    reading: &DisparityReading,
-) -> std::result::Result<Image<f32>, String> {
-    let scale = |usual: f32| reading.scale.unwrap_or(usual);
-    match image {
-        AnyImage::U8(i) => convert(i, white, scale(1.0), false),
-        AnyImage::U16(i) => convert(i, white, scale(STEPS), false),
-        AnyImage::F32(i) => convert(i, None, scale(1.0), reading.signed),
-    }
-}
-
 fn convert<T: Pixel>(
     image: &Image<T>,
     white: Option<u16>,
