@@ -59,7 +59,32 @@ impl CostTable {
         cpu: &Cpu,
     ) -> Self {
         let _stage = cpu.stage("mutual information");
-        Self::of(&joint([left, right], (disparity, step), right_mask, cpu), cpu)
+        // The joint histogram: how often each pair of values corresponds, rows by the left value.
+        let (width, height) = (left.size().width, left.size().height);
+        let parts = cpu.threads().min(height).max(1);
+        let counted = cpu.map(parts, |part| {
+            let mut counts = vec![0_u64; VALUES * VALUES];
+            for y in part * height / parts..(part + 1) * height / parts {
+                let (left, right) = (left.row(y), right.row(y));
+                let mask = right_mask.map(|m| m.row(y));
+                for (n, &d) in disparity.row(y / step).iter().enumerate().filter(|(_, d)| d.is_finite()) {
+                    let d = step as f32 * d;
+                    for x in n * step..(n * step + step).min(width) {
+                        // The nearest column, halves upwards.
+                        let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
+                        if mask.is_none_or(|m| m[other] != 0) {
+                            counts[usize::from(left[x]) * VALUES + usize::from(right[other])] += 1;
+                        }
+                    }
+                }
+            }
+            counts
+        });
+        let add = |mut sum: Vec<u64>, part: Vec<u64>| {
+            sum.iter_mut().zip(&part).for_each(|(s, p)| *s += p);
+            sum
+        };
+        Self::of(&counted.into_iter().reduce(add).unwrap_or_default(), cpu)
     }
 
     fn of(counts: &[u64], cpu: &Cpu) -> Self {
@@ -72,40 +97,6 @@ impl CostTable {
         });
         Self(table)
     }
-}
-
-/// The joint histogram: how often each pair of values corresponds, rows by the left value.
-fn joint(
-    [left, right]: [&Image<u8>; 2],
-    (disparity, step): (&Image<f32>, usize),
-    right_mask: Option<&Image<u8>>,
-    cpu: &Cpu,
-) -> Vec<u64> {
-    let (width, height) = (left.size().width, left.size().height);
-    let parts = cpu.threads().min(height).max(1);
-    let counted = cpu.map(parts, |part| {
-        let mut counts = vec![0_u64; VALUES * VALUES];
-        for y in part * height / parts..(part + 1) * height / parts {
-            let (left, right) = (left.row(y), right.row(y));
-            let mask = right_mask.map(|m| m.row(y));
-            for (n, &d) in disparity.row(y / step).iter().enumerate().filter(|(_, d)| d.is_finite()) {
-                let d = step as f32 * d;
-                for x in n * step..(n * step + step).min(width) {
-                    // The nearest column, halves upwards.
-                    let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
-                    if mask.is_none_or(|m| m[other] != 0) {
-                        counts[usize::from(left[x]) * VALUES + usize::from(right[other])] += 1;
-                    }
-                }
-            }
-        }
-        counts
-    });
-    let add = |mut sum: Vec<u64>, part: Vec<u64>| {
-        sum.iter_mut().zip(&part).for_each(|(s, p)| *s += p);
-        sum
-    };
-    counted.into_iter().reduce(add).unwrap_or_default()
 }
 
 /// The mutual information of a joint histogram, in nats: the mean of −v over what is counted. The terms of a row are
