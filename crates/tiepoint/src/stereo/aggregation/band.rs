@@ -116,14 +116,6 @@ impl Walk {
         };
         first * self.padded..(first + active.len()) * self.padded
     }
-
-    /// Prefetches the sums of step t: processors prefetch a stream only within a page of 4 KB, which is a few steps.
-    #[inline(always)]
-    fn fetch_sums<A>(self, t: usize, sums: &[A]) {
-        if t < self.steps() {
-            fetch(&sums[self.sums(t, &self.active(t))]);
-        }
-    }
 }
 
 impl<T: Value> Pass<'_, T> {
@@ -307,8 +299,11 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
             if input.options.disparities < padded {
                 costs.chunks_exact_mut(padded).for_each(|c| c[input.options.disparities..].fill(A::NONE));
             }
-            if let Some(sums) = &band.sums {
-                walk.fetch_sums(at + 1, sums);
+            // Processors prefetch a stream only within a page of 4 KB, which is a few steps.
+            if let Some(sums) = &band.sums
+                && at + 1 < walk.steps()
+            {
+                fetch(&sums[walk.sums(at + 1, &walk.active(at + 1))]);
             }
             // The forward pass stores the rows of a column from the last to the first.
             let (sums, last) = match &mut band.sums {

@@ -31,11 +31,6 @@ pub(in crate::stereo) const OF_VOLUME: CostKernel =
     CostKernel { text: "", words: 0, definitions: Vec::new(), table: Vec::new() };
 
 impl CostKernel {
-    /// Whether it is [`OF_VOLUME`].
-    pub(in crate::stereo) fn is_of_volume(&self) -> bool {
-        self.words == 0
-    }
-
     /// Planes of words: those of a descriptor and, with masks, one that tells where a view holds something.
     pub(in crate::stereo) fn planes(&self, masked: bool) -> usize {
         self.words + usize::from(masked)
@@ -50,7 +45,8 @@ impl CostKernel {
         let source = gpu::for_kernels::<T>(KernelSource::new(name))
             .define("WORDS", self.words)
             .define("PLANES", self.planes(masked))
-            .define("VOLUME", u8::from(self.is_of_volume()))
+            // Only `OF_VOLUME` has no descriptors.
+            .define("VOLUME", u8::from(self.words == 0))
             .define("MASKED", u8::from(masked));
         let definitions = self.definitions.iter();
         definitions

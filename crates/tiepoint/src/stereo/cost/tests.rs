@@ -71,7 +71,9 @@ fn check(input: &AggregationInput<'_>, formula: impl Fn(usize, usize, usize) -> 
             let words: Vec<Vec<u16>> = row(input, y, &cpu);
             for x in 0..width {
                 let expected: Vec<u16> = (0..input.options.disparities)
-                    .map(|i| match right_column(input, x, i) {
+                    // The right column that stands for x − d.
+                    .map(|i| x as i64 - i64::from(input.options.min_disparity) - i as i64)
+                    .map(|other| match other.clamp(0, width as i64 - 1) as usize {
                         _ if hole(View::Left, x, y) => 0,
                         other if hole(View::Right, other, y) => input.source.greatest(),
                         other => formula(x, other, y),
@@ -96,12 +98,6 @@ fn row<T: Value>(input: &AggregationInput<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T
         out
     };
     (0..input.pair.size().width).map(&mut at).collect()
-}
-
-/// The right column that stands for x − d.
-fn right_column(input: &AggregationInput<'_>, x: usize, i: usize) -> usize {
-    let d = i64::from(input.options.min_disparity) + i as i64;
-    (x as i64 - d).clamp(0, input.pair.size().width as i64 - 1) as usize
 }
 
 /// Every cost, Census with every window.

@@ -19,11 +19,6 @@ struct Feed<T: Element> {
 }
 
 impl<T: Element> Feed<T> {
-    fn of_stack(stack: &GpuStack<T>) -> Result<Self> {
-        let sent = Staging::new(stack, &stack.gpu().buffer(stack.buffer().len())?)?;
-        Ok(Self { sent, to: stack.buffer().clone() })
-    }
-
     /// Copies what was sent to its buffer or to another of this size.
     fn arrive_at(&self, commands: &mut Commands, to: &Buffer<T>) -> Result<()> {
         Ok(commands.copy((self.sent.to(), 0), (to, 0), to.len())?)
@@ -142,10 +137,15 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(plan: &Plan) -> Result<Self> {
         let gpu = plan.gpu.clone();
-        let image = |stack: &AnyGpuStack| Ok(by_pixel!(map stack, stack => Feed::of_stack(stack)?));
+        let image = |stack: &AnyGpuStack| {
+            Ok(by_pixel!(map stack, stack => {
+                let to = stack.buffer().clone();
+                Feed { sent: Staging::new(stack, &gpu.buffer(to.len())?)?, to }
+            }))
+        };
         let images = plan.inputs.iter().map(image).collect::<Result<Vec<_>>>()?;
         let table = |to: &Buffer<u8>| {
-            let sent = Staging::of_numbers(&to.gpu().buffer(to.len())?)?;
+            let sent = Staging::of_numbers(&gpu.buffer(to.len())?)?;
             Ok(Feed { sent, to: to.clone() })
         };
         // Those that are learnt on the device are not sent.

@@ -80,16 +80,6 @@ impl Steps {
         if self.handed() > 0 { AT_ONCE } else { WARPS_AT_ONCE }
     }
 
-    /// Pixels whose paths a strip keeps for each of its slots.
-    fn kept(&self) -> usize {
-        self.verticals().map(|v| v.rows).sum()
-    }
-
-    /// The number of pixels of the strip to its left whose paths a strip keeps.
-    fn halo(&self) -> usize {
-        self.verticals().map(|v| v.rows * v.moves).sum()
-    }
-
     /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
     pub(super) fn for_kernels(&self, source: KernelSource, strip: usize, path_words: usize) -> KernelSource {
         let (mut verticals, mut offset, mut handed, mut in_halo) = (String::new(), 0, 0, 0);
@@ -230,7 +220,9 @@ impl Strip {
 
     /// Bytes of local memory.
     fn memory(&self, steps: &Steps, layout: &Layout, planes: usize) -> usize {
-        let paths = (steps.kept() * self.slots + steps.halo()) * layout.path_words();
+        // Of its own pixels, and of those of the strip to its left that paths come from.
+        let pixels = steps.verticals().map(|v| v.rows * (self.slots + v.moves)).sum::<usize>();
+        let paths = pixels * layout.path_words();
         let staged = planes * (layout.lanes * self.stride + self.slots) + steps.steps.len() * self.slots;
         4 * (paths + (self.ahead + 1) * staged)
     }
