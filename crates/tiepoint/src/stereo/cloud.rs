@@ -148,7 +148,8 @@ pub fn write_ply(
     let count = |y| (0..width).filter(|&x| source.place(x, y).is_some()).count() as u64;
     let points = (0..height).map(count).sum();
     write_atomically(path, |out| {
-        write_header(out, options.format, points)?;
+        writeln!(out, "ply\n{}\nelement vertex {points}", format_name(options.format))?;
+        PROPERTIES.iter().chain(&["end_header"]).try_for_each(|line| writeln!(out, "{line}"))?;
         (0..height).try_for_each(|y| source.row(y).try_for_each(|p| write_point(out, options.format, &p)))
     })?;
     Ok(points)
@@ -168,12 +169,6 @@ fn format_name(format: PlyFormat) -> &'static str {
         PlyFormat::Binary => "format binary_little_endian 1.0",
         PlyFormat::Ascii => "format ascii 1.0",
     }
-}
-
-fn write_header(out: &mut impl Write, format: PlyFormat, points: u64) -> io::Result<()> {
-    writeln!(out, "ply\n{}\nelement vertex {points}", format_name(format))?;
-    PROPERTIES.iter().try_for_each(|p| writeln!(out, "{p}"))?;
-    writeln!(out, "end_header")
 }
 
 fn write_point(out: &mut impl Write, format: PlyFormat, point: &Point) -> io::Result<()> {

@@ -61,15 +61,10 @@ pub(super) struct Pass<'a, T> {
     pub(super) padded: u16,
 }
 
-/// Columns of the wavefront of a band: the last row reaches the end of the image after the first.
-fn columns(width: usize, rows: usize, skew: usize) -> usize {
-    width + skew * (rows - 1)
-}
-
 /// The number of sums of a band: those of every row at every column of the wavefront, as one stream in the order of the
 /// visits. Those beyond the ends of a row stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
-    columns(width, rows, skew).saturating_mul(rows).saturating_mul(padded)
+    (width + skew * (rows - 1)).saturating_mul(rows).saturating_mul(padded)
 }
 
 /// The walk over a band: at step t row r is at column t − skew · r.
@@ -83,8 +78,9 @@ struct Walk {
 }
 
 impl Walk {
+    /// Columns of the wavefront: the last row reaches the end of the image after the first.
     fn steps(self) -> usize {
-        columns(self.width, self.rows, self.skew)
+        self.width + self.skew * (self.rows - 1)
     }
 
     /// The rows that have a pixel at step t.

@@ -55,12 +55,6 @@ trait Directions<const N: usize>: Copy + Sync {
     const SKEW: usize = 2;
     /// Columns of the wavefront whose paths are kept, a power of two above the greatest age.
     const STEPS_KEPT: usize = 4;
-
-    /// How many columns of the wavefront earlier than a pixel its p − r is visited.
-    #[inline(always)]
-    fn age(dx: isize, dy: usize) -> isize {
-        dx + (Self::SKEW * dy) as isize
-    }
 }
 
 /// Along the row only: the second half of five directions.

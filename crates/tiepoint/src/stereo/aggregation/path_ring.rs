@@ -151,7 +151,8 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
         let (mut before, mut before_least): ([&[T]; N], [&[[T; N]]; N]) = ([&[]; N], [&[]; N]);
         for k in 0..N {
             let (dx, dy) = D::STEPS[k];
-            let first = shape.index(t.wrapping_add_signed(-D::age(dx, dy)), D::DEPTH - dy);
+            let age = dx + (D::SKEW * dy) as isize;
+            let first = shape.index(t.wrapping_add_signed(-age), D::DEPTH - dy);
             let (values, least, first) = if first < now {
                 (&*earlier, &*earlier_least, first)
             } else {

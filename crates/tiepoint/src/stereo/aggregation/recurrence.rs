@@ -17,12 +17,6 @@ pub(in crate::stereo) trait Value:
     /// From a value that is known to fit.
     fn of(value: u16) -> Self;
 
-    /// The sum of two, in 16 bits.
-    #[inline(always)]
-    fn total(a: Self, b: Self) -> u16 {
-        a.into().saturating_add(b.into())
-    }
-
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
 

@@ -91,18 +91,8 @@ impl Keys {
     /// The better of the best so far and the best key of the block that begins with disparity `first`.
     #[inline(always)]
     fn better(self, best: (usize, u16), first: usize, key: u16) -> (usize, u16) {
-        let sum = self.sum(key);
-        if sum < best.1 { (first + self.place(key), sum) } else { best }
-    }
-
-    #[inline(always)]
-    const fn sum(self, key: u16) -> u16 {
-        key >> self.bits
-    }
-
-    #[inline(always)]
-    const fn place(self, key: u16) -> usize {
-        (key & ((1 << self.bits) - 1)) as usize
+        let (sum, place) = (key >> self.bits, usize::from(key) & (self.block() - 1));
+        if sum < best.1 { (first + place, sum) } else { best }
     }
 }
 
@@ -278,7 +268,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
         if let Some(out) = &mut output.sums {
             out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
         }
-        let sum = |d: usize| A::total(before[d], after[d]);
+        let sum = |d: usize| before[d].into().saturating_add(after[d].into());
         output.set(x, input, (sum, sums), (!hole).then_some(winner));
     }
 }
