@@ -34,13 +34,12 @@ pub(super) fn fetch<T>(values: &[T]) {
     let _ = values;
 }
 
-/// A type of sums that the workspace has memory for: `u8` or `u16`.
-pub(super) trait Stored: Value {
-    /// At least `len` of them, of any value.
-    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]> {
-        let needed = len.saturating_mul(size_of::<Self>());
-        if workspace.bytes.as_ref().is_none_or(|map| map.len() < needed) {
-            workspace.bytes = None;
+impl Workspace {
+    /// At least `len` sums, of any value.
+    pub(super) fn sums<A: Value>(&mut self, len: usize) -> Result<&mut [A]> {
+        let needed = len.saturating_mul(size_of::<A>());
+        if self.bytes.as_ref().is_none_or(|map| map.len() < needed) {
+            self.bytes = None;
             let refused = |_| Error::Memory {
                 what: "the sums of semi-global matching",
                 needed: needed as u64,
@@ -50,14 +49,11 @@ pub(super) trait Stored: Value {
             // It only changes speed: if the system refuses, pages stay small.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
-            workspace.bytes = Some(map);
+            self.bytes = Some(map);
         }
         #[expect(unsafe_code, reason = "bytes as numbers")]
-        // SAFETY: a `u8` or `u16` may have any bits.
-        let (_, sums, _) = unsafe { workspace.bytes.as_deref_mut().unwrap_or_default().align_to_mut() };
+        // SAFETY: a value is a `u8` or `u16`, which may have any bits.
+        let (_, sums, _) = unsafe { self.bytes.as_deref_mut().unwrap_or_default().align_to_mut() };
         Ok(sums)
     }
 }
-
-impl Stored for u8 {}
-impl Stored for u16 {}

@@ -3,7 +3,7 @@
 
 use super::band::{Band, BandScratch, Pass, aggregate_band, sums_len};
 use super::boundary::{Boundary, Wavefront};
-use super::memory::{Stored, Workspace};
+use super::memory::Workspace;
 use super::p2_penalty::P2Penalty;
 use super::recurrence::{Sum, Value};
 use super::{Cross, Directions, Horizontal, Knight, Star};
@@ -151,7 +151,7 @@ fn image<T, A, F, B, const N: usize, const M: usize>(
 ) -> Result<()>
 where
     T: Value,
-    A: Sum<T> + Stored,
+    A: Sum<T>,
     F: Directions<N> + Default,
     B: Directions<M> + Default,
 {
@@ -174,7 +174,7 @@ where
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(input, workspace.is_kept, row, paths, cpu.threads() as u64 * ring)?;
     let needed = groups.rows.min(height).div_ceil(BAND).saturating_mul(band_sums(BAND));
-    let sums = A::stored(workspace, needed)?;
+    let sums = workspace.sums::<A>(needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
     let cpu = &cpu.begin_task("aggregate", 2 * height + groups.range(last).start);
