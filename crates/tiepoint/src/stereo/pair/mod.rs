@@ -4,7 +4,6 @@ pub(crate) mod gpu;
 mod grey;
 mod pictures;
 
-pub(super) use grey::{Bytes, Grey};
 pub(super) use pictures::Pictures;
 
 use super::View;
@@ -13,6 +12,7 @@ use crate::Result;
 use crate::device::Cpu;
 use crate::filter::resample::{Scaling, resample};
 use crate::image::{AnyImage, Image, Size};
+use grey::{Bytes, Grey};
 
 /// The two images of a pair, the left one first.
 pub(super) struct Pair {
@@ -57,18 +57,15 @@ impl Pair {
         self.grey[view.index()].rounding()
     }
 
-    pub(super) fn greys(&self) -> &[Grey; 2] {
-        &self.grey
-    }
-
     /// Grey in 8 bits.
     pub(super) fn bytes(&self, view: View) -> &Image<u8> {
         &self.bytes[view.index()]
     }
 
-    /// The scale from grey to 8 bits.
-    pub(super) fn scale(&self) -> Bytes {
-        self.scale
+    /// Grey in 8 bits, each image on a scale of its own. `None`: these scales are that of the pair.
+    pub(super) fn on_own_scales(&self, cpu: &Cpu) -> Option<[Image<u8>; 2]> {
+        let own = [0, 1].map(|i| Bytes::of([(&self.grey[i], self.masks[i].as_ref())]));
+        (own != [self.scale; 2]).then(|| [0, 1].map(|i| own[i].image(&self.grey[i], cpu)))
     }
 
     /// The image that the cost compares, in 8 bits.

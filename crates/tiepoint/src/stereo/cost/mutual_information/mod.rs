@@ -18,7 +18,7 @@ use crate::device::gpu::Gpu;
 use crate::image::Image;
 use crate::stereo::aggregation::Value;
 use crate::stereo::pair::gpu::PictureShape;
-use crate::stereo::pair::{Bytes, Pair, Pictures};
+use crate::stereo::pair::{Pair, Pictures};
 use crate::stereo::{Penalties, StereoOptions, View};
 use fearless_simd::Simd;
 use fearless_simd::prelude::*;
@@ -47,10 +47,7 @@ impl CostDefinition for MutualInformation {
             let [right] = pictures.channels([View::Right], &[GREEN], cpu)?;
             return Ok(Some([left, right]));
         }
-        let own =
-            [View::Left, View::Right].map(|view| Bytes::of([(&pair.greys()[view.index()], pair.mask(view))]));
-        // If both scales are that of the pair, its bytes are compared.
-        Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
+        Ok(pair.on_own_scales(cpu))
     }
 
     fn learnt_there(
