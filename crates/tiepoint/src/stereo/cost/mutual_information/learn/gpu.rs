@@ -52,6 +52,10 @@ pub(in crate::stereo) struct LearnTable {
     pub(in crate::stereo) learns_from: [Compares; 2],
 }
 
+/// The table that the cost looks up, that for the pair with its images exchanged, and the image of a view that the cost
+/// compares, if that is [learnt](Compares::LearntGrey).
+type Learnt = ([Buffer<u8>; 2], Option<(View, GpuStack<u8>)>);
+
 /// The cost that learns from each pair; `are_colour` tells which of its pictures have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
@@ -120,14 +124,12 @@ impl LearnTable {
         })
     }
 
-    /// Records the learning. Returns the table that the cost looks up, that for the pair with its images exchanged, and
-    /// the image of a view that the cost compares, if that is [learnt](Compares::LearntGrey).
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
         pairs: &GpuAggregationInput<'_>,
         views: [&ViewStacks; 2],
-    ) -> Result<([Buffer<u8>; 2], Option<(View, GpuStack<u8>)>)> {
+    ) -> Result<Learnt> {
         let (gpu, options) = (pairs.gpu, &pairs.options);
         if u32::try_from(views[0].bytes.size().area()).is_err() {
             let device = gpu.info().name.clone();
