@@ -4,7 +4,7 @@
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
 use crate::error::Shortage;
-use crate::image::{Image, Size};
+use crate::image::Size;
 use crate::stereo::aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes};
 use crate::stereo::cost::CostSource;
 use crate::stereo::pair::gpu::ViewStacks;
@@ -31,87 +31,68 @@ pub(in crate::stereo) fn disparities(
     memory: u64,
     cpu: &Cpu,
 ) -> Result<(StereoResult, usize)> {
-    let maps = |pair: &Pair, source: &dyn CostSource, options| {
+    let of = |pair: &Pair, source: &dyn CostSource, options| {
         let (cost, greatest, masked) = (&source.kernel(), source.greatest(), pair.is_masked());
         let (size, images, banded) = (pair.size(), 1, true);
         let whole =
             GpuAggregationInput { gpu, options, cost, greatest, masked, size, images, banded, volume: None };
-        let input = of_band(&whole, rows(&whole, memory)?);
-        Banded { pair, aggregation: GpuAggregation::new(input)? }.maps(cpu)
+        maps(pair, of_band(&whole, rows(&whole, memory)?), cpu)
     };
-    let (mut found, bands) = maps(pair, source, *options)?;
+    let (mut found, bands) = of(pair, source, *options)?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
     {
-        let (right, _) = maps(&pair.exchanged(), &*source, options.for_left())?;
+        let (right, _) = of(&pair.exchanged(), &*source, options.for_left())?;
         found.right = Some(mirrored(&right.disparity));
     }
     Ok((found, bands))
 }
 
-/// A pair, and the aggregation of its bands.
-struct Banded<'a> {
-    pair: &'a Pair,
-    aggregation: GpuAggregation<'a>,
-}
-
-impl Banded<'_> {
-    fn maps(&self, cpu: &Cpu) -> Result<(StereoResult, usize)> {
-        let (size, input, layout) = (self.pair.size(), self.aggregation.input, self.aggregation.layout());
-        let bands = &GpuBands::new(&self.aggregation)?;
-        let program = &winner::program(&input, layout)?;
-        let count = size.height.div_ceil(input.size.height);
-        let mut checkpoints = Vec::new();
-        for band in 0..count - 1 {
-            let mut commands = Commands::new();
-            let here = self.load(&mut commands, bands, band)?;
-            checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
-            input.gpu.run(&commands)?;
-        }
-        let mut out = None;
-        for band in (0..count).rev() {
-            let mut commands = Commands::new();
-            let here = self.load(&mut commands, bands, band)?;
-            let of_band = of_band(&input, here.len());
-            // The first band has no checkpoint.
-            bands.record(&mut commands, of_band.size, checkpoints.pop().as_ref())?;
-            let (sums, views) = ((&bands.sums, layout), bands.descriptors());
-            let maps = winner::record(&mut commands, program, &of_band, sums, views)?;
-            input.gpu.run(&commands)?;
-            cpu.advance(here.len() * size.width);
-            let whole = match &mut out {
-                Some(whole) => whole,
-                None => out.insert(maps.try_map(|_| Ok(Image::new(size)), |_| Ok(Image::new(size)))?),
-            };
-            for (to, from) in whole.floats_mut().zip(maps.floats()) {
-                let from = from.download(0)?;
-                here.clone().enumerate().for_each(|(i, y)| to.row_mut(y).copy_from_slice(from.row(i)));
-            }
-        }
-        let empty = || Error::Image("the left image is empty".into());
-        Ok((out.ok_or_else(empty)?, count))
-    }
-
-    /// Records the loading of a band; returns its rows.
-    fn load(&self, commands: &mut Commands, bands: &GpuBands<'_>, band: usize) -> Result<Range<usize>> {
-        let (height, input) = (self.pair.size().height, &self.aggregation.input);
-        let rows = band * input.size.height..height.min((band + 1) * input.size.height);
-        let made = rows.start.saturating_sub(REACH)..height.min(rows.end + REACH);
+/// The maps of a pair, and the number of bands of the height in `input`.
+fn maps(pair: &Pair, input: GpuAggregationInput<'_>, cpu: &Cpu) -> Result<(StereoResult, usize)> {
+    let (size, aggregation) = (pair.size(), &GpuAggregation::new(input)?);
+    let (bands, layout) = (&GpuBands::new(aggregation)?, aggregation.layout());
+    let program = &winner::program(&input, layout)?;
+    let count = size.height.div_ceil(input.size.height);
+    // Records the loading of a band; returns its rows.
+    let load = |commands: &mut Commands, band: usize| -> Result<Range<usize>> {
+        let rows = band * input.size.height..size.height.min((band + 1) * input.size.height);
+        let made = rows.start.saturating_sub(REACH)..size.height.min(rows.end + REACH);
         let mut view = |view| -> Result<_> {
-            let stacks = ViewStacks::of_rows(input.gpu, self.pair, view, &made)?;
+            let stacks = ViewStacks::of_rows(input.gpu, pair, view, &made)?;
             let words = stacks.describe(commands, (input.cost, input.masked))?;
             Ok((stacks, words))
         };
         let (left, left_words) = view(View::Left)?;
         let (_, right_words) = view(View::Right)?;
-        bands.load(
-            commands,
-            [&left_words, &right_words],
-            &left.bytes,
-            (rows.start - made.start, rows.len()),
-        )?;
+        let place = (rows.start - made.start, rows.len());
+        bands.load(commands, [&left_words, &right_words], &left.bytes, place)?;
         Ok(rows)
+    };
+    let mut checkpoints = Vec::new();
+    for band in 0..count - 1 {
+        let mut commands = Commands::new();
+        let here = load(&mut commands, band)?;
+        checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
+        input.gpu.run(&commands)?;
     }
+    let mut out = StereoResult::new(size, input.options.selects_right(), input.options.confidence);
+    for band in (0..count).rev() {
+        let mut commands = Commands::new();
+        let here = load(&mut commands, band)?;
+        let of_band = of_band(&input, here.len());
+        // The first band has no checkpoint.
+        bands.record(&mut commands, of_band.size, checkpoints.pop().as_ref())?;
+        let (sums, views) = ((&bands.sums, layout), bands.descriptors());
+        let maps = winner::record(&mut commands, program, &of_band, sums, views)?;
+        input.gpu.run(&commands)?;
+        cpu.advance(here.len() * size.width);
+        for (to, from) in out.floats_mut().zip(maps.floats()) {
+            let from = from.download(0)?;
+            here.clone().enumerate().for_each(|(i, y)| to.row_mut(y).copy_from_slice(from.row(i)));
+        }
+    }
+    Ok((out, count))
 }
 
 /// The input with bands of `rows` rows in place of the image.
