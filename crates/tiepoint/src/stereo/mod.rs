@@ -353,7 +353,7 @@ impl Stereo {
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
         require_volume((costs.size(), costs.channels()), pair[0].size(), &self.options)?;
-        let volume = &CostVolume::new(costs, scale, &self.options, cpu)?;
+        let volume = &CostVolume::new(costs, scale, cpu)?;
         let known = volume.mask(cpu);
         let left = Mask::from(known.as_ref().map(Image::view)).and(Mask::from(masks.left))?;
         let masks = Masks { left: left.view(), right: masks.right };
@@ -483,7 +483,7 @@ impl Stereo {
             out.right = Some(pair::mirrored(&right.disparity));
         }
         if let Some(volume) = volume {
-            volume.withdraw(&mut out);
+            volume.withdraw(&mut out, options.min_disparity);
         }
         self.refine(&mut out, pair, cpu)?;
         Ok(out)

@@ -78,16 +78,10 @@ pub(in crate::stereo) fn require_volume(
 pub(in crate::stereo) struct CostVolume<'a> {
     costs: AnyView<'a>,
     pub(in crate::stereo) scaling: Scaling,
-    min_disparity: i32,
 }
 
 impl<'a> CostVolume<'a> {
-    pub(in crate::stereo) fn new(
-        costs: AnyView<'a>,
-        scale: Option<f32>,
-        options: &StereoOptions,
-        cpu: &Cpu,
-    ) -> Result<Self> {
+    pub(in crate::stereo) fn new(costs: AnyView<'a>, scale: Option<f32>, cpu: &Cpu) -> Result<Self> {
         let none = [f32::INFINITY, f32::NEG_INFINITY];
         let joined = |a: [f32; 2], b: [f32; 2]| [a[0].min(b[0]), a[1].max(b[1])];
         let of_row = |y| {
@@ -97,8 +91,7 @@ impl<'a> CostVolume<'a> {
             })
         };
         let ends = cpu.collect(costs.size().height, of_row).into_iter().fold(none, joined);
-        let scaling = Scaling::new(ends, costs.pixel(), scale)?;
-        Ok(Self { costs, scaling, min_disparity: options.min_disparity })
+        Ok(Self { costs, scaling: Scaling::new(ends, costs.pixel(), scale)? })
     }
 
     /// Where a pixel has a cost at some disparity: not 0. `None`: everywhere.
@@ -114,10 +107,10 @@ impl<'a> CostVolume<'a> {
         mask.data().contains(&0).then_some(mask)
     }
 
-    /// Makes those pixels invalid whose disparity has no cost.
-    pub(in crate::stereo) fn withdraw(&self, found: &mut StereoResult) {
+    /// Makes those pixels invalid whose disparity has no cost; the costs are those of disparities from `least` on.
+    pub(in crate::stereo) fn withdraw(&self, found: &mut StereoResult, least: i32) {
         let AnyView::F32(costs) = &self.costs else { return };
-        let (count, least) = (costs.channels(), self.min_disparity);
+        let count = costs.channels();
         let known = |x: i64, y: usize, d: f32| {
             let place = (d.round_ties_even() as i64 - i64::from(least)).clamp(0, count as i64 - 1) as usize;
             usize::try_from(x)
@@ -190,9 +183,8 @@ impl CostSource for CostVolume<'_> {
 
 #[cfg(test)]
 impl<'a> CostVolume<'a> {
-    /// Whole costs from 0 to `greatest`, at disparities from 0 on.
+    /// Whole costs from 0 to `greatest`.
     pub(in crate::stereo) fn of_integers(costs: &'a Image<u16>, greatest: u16) -> Self {
-        let scaling = Scaling { offset: 0.0, scale: 1.0, greatest };
-        Self { costs: costs.into(), scaling, min_disparity: 0 }
+        Self { costs: costs.into(), scaling: Scaling { offset: 0.0, scale: 1.0, greatest } }
     }
 }
