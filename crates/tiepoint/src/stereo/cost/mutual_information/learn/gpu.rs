@@ -226,7 +226,7 @@ impl GpuLearning<'_> {
         colour: View,
     ) -> Result<GpuStack<u8>> {
         let (size, gpu) = (views[0].bytes.size(), self.pairs.gpu);
-        let projection = GpuProjection::new(gpu, (colour, views[colour.index()].compared()))?;
+        let projection = GpuProjection::new(colour, views[colour.index()].compared())?;
         let grey = GpuStack::new(gpu, size, 1, 1)?;
         views[colour.index()].compared = Some(grey.clone());
         projection.begin(self.commands)?;
@@ -295,10 +295,10 @@ impl GpuLearning<'_> {
     ) -> Result<Buffer<u8>> {
         let zero = nearest_to_zero(views[0].bytes.size(), options);
         let zero = GpuStack::upload(self.pairs.gpu, &[zero.view()])?;
-        let mut table = table_from_disparities(self.commands, views, (&zero, 1))?;
+        let mut table = self.table(views, (&zero, 1))?;
         for _ in 1..runs {
             let disparity = self.disparities(views, options, &table)?;
-            table = table_from_disparities(self.commands, views, (&disparity, 1))?;
+            table = self.table(views, (&disparity, 1))?;
         }
         Ok(table)
     }
@@ -318,20 +318,16 @@ impl GpuLearning<'_> {
         for level in (finest.max(1)..=halvings).rev() {
             let disparity = self.disparities(&all[level], &halved(options, level), &table)?;
             let finer = if level > finest { level - 1 } else { 0 };
-            table = table_from_disparities(self.commands, &all[finer], (&disparity, 1 << (level - finer)))?;
+            table = self.table(&all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }
-}
 
-/// As [`from_disparities`](super::from_disparities).
-fn table_from_disparities(
-    commands: &mut Commands,
-    views: &[ViewStacks; 2],
-    disparity: (&GpuStack<f32>, usize),
-) -> Result<Buffer<u8>> {
-    let compared = views.each_ref().map(ViewStacks::compared);
-    information::gpu::table(commands, compared, disparity, views[1].mask.as_ref())
+    /// As [`from_disparities`](super::from_disparities).
+    fn table(&mut self, views: &[ViewStacks; 2], disparity: (&GpuStack<f32>, usize)) -> Result<Buffer<u8>> {
+        let compared = views.each_ref().map(ViewStacks::compared);
+        information::gpu::table(self.commands, compared, disparity, views[1].mask.as_ref())
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::super::VALUES;
 use super::super::information::gpu::{TALLY, information};
 use super::{BETTER, Projection, STANDARDS, STEPS, TRIES, UNIT, WAYS, rows_apart};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{GpuStack, Plane};
 use crate::stereo::View;
 use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
@@ -88,7 +88,6 @@ pub(in super::super) const BYTES: u64 = {
 
 /// The search for the projection of a pair's colour view, on a device.
 pub(in super::super) struct GpuProjection {
-    gpu: Gpu,
     program: Program,
     /// The view that has colour, and its red, green and blue in 8 bits.
     view: View,
@@ -100,11 +99,11 @@ pub(in super::super) struct GpuProjection {
 }
 
 impl GpuProjection {
-    pub(in super::super) fn new(gpu: &Gpu, (view, colours): (View, &GpuStack<u8>)) -> Result<Self> {
+    pub(in super::super) fn new(view: View, colours: &GpuStack<u8>) -> Result<Self> {
+        let gpu = colours.gpu();
         let Projection { weights: [red, green, blue], .. } = Projection::LUMA;
         let luma = [red, green, blue, 0];
         Ok(Self {
-            gpu: gpu.clone(),
             program: gpu.program(&source())?,
             view,
             colours: colours.clone(),
@@ -129,8 +128,9 @@ impl GpuProjection {
     ) -> Result<()> {
         let size = grey.size();
         let rows = size.height.div_ceil(rows_apart(size));
-        let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
-        let mask = &optional(&self.gpu, right_mask)?;
+        let gpu = self.colours.gpu();
+        let samples = gpu.buffer::<u32>(2 * size.width * rows)?;
+        let mask = &optional(gpu, right_mask)?;
         commands.stage("projection");
         self.begin(commands)?;
         launch(
@@ -147,7 +147,7 @@ impl GpuProjection {
                 of_left: (self.view == View::Left).into(),
             },
         )?;
-        let tally = self.gpu.buffer::<u32>(CANDIDATES * TALLY)?;
+        let tally = gpu.buffer::<u32>(CANDIDATES * TALLY)?;
         let mut attempt = Commands::new();
         attempt.zero(&tally)?;
         let pixels = size.width * rows;
