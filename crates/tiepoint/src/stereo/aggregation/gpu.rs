@@ -98,9 +98,7 @@ tiepoint_gpu::kernel! {
         strips: i32,
         min_disparity: i32,
         disparities: i32,
-        /// In both halves of the word, as is `far`.
         p1: u32,
-        /// The cost where there is no disparity.
         far: u32,
         greatest: u32,
     }

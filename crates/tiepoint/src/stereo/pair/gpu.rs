@@ -193,7 +193,6 @@ tiepoint_gpu::kernel! {
         read given (given_plane: Plane): u8 [given_plane.numbers(groups[2])],
         read found: u32 [FACTS as i128 * groups[2]],
     } {
-        /// 0 for the left view, 1 for the right one.
         view: i32,
         across: i32,
     }

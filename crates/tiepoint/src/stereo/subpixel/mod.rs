@@ -20,14 +20,9 @@ pub(super) fn offset(subpixel: Subpixel, [below, at, above]: [i32; 3]) -> f32 {
 
 /// For kernels: `subpixel_offset`.
 pub(super) fn for_kernels(source: KernelSource, subpixel: Subpixel) -> KernelSource {
-    let number = |choice: Subpixel| match choice {
-        Subpixel::Off => 0,
-        Subpixel::Parabola => 1,
-        Subpixel::Equiangular => 2,
-    };
     source
-        .define("PARABOLA", number(Subpixel::Parabola))
-        .define("EQUIANGULAR", number(Subpixel::Equiangular))
-        .define("SUBPIXEL", number(subpixel))
+        .define("PARABOLA", Subpixel::Parabola as u8)
+        .define("EQUIANGULAR", Subpixel::Equiangular as u8)
+        .define("SUBPIXEL", subpixel as u8)
         .text(include_str!("subpixel.h"))
 }

@@ -45,13 +45,6 @@ fn ring(layout: &Layout) -> usize {
     layout.padded() + pixels(layout)
 }
 
-/// Words of local memory: totals with their margins, least keys, right keys, second sums.
-fn words(layout: &Layout) -> usize {
-    let chunks = layout.padded() * layout.sum_bytes / 4;
-    let of_pixel = layout.padded() / 2 + 11 + if chunks.is_multiple_of(4) { chunks / 4 } else { chunks };
-    pixels(layout) * of_pixel + ring(layout) + LANES
-}
-
 fn source(cost: &CostKernel, masked: bool, layout: &Layout, options: &StereoOptions) -> KernelSource {
     let source = KernelSource::new("winner takes all")
         .define("WORDS", cost.planes(false))
@@ -76,7 +69,11 @@ pub(in crate::stereo) fn source_for(input: &GpuAggregationInput<'_>, layout: &La
 /// The program for sums of this layout. Fails where its groups need more local memory than the device has.
 pub(in crate::stereo) fn program(input: &GpuAggregationInput<'_>, layout: &Layout) -> Result<Program> {
     let gpu = input.gpu;
-    if words(layout) * size_of::<u32>() > gpu.info().local_memory as usize {
+    // Words of local memory: totals with their margins, least keys, right keys, second sums.
+    let chunks = layout.padded() * layout.sum_bytes / 4;
+    let of_pixel = layout.padded() / 2 + 11 + if chunks.is_multiple_of(4) { chunks / 4 } else { chunks };
+    let words = pixels(layout) * of_pixel + ring(layout) + LANES;
+    if words * size_of::<u32>() > gpu.info().local_memory as usize {
         let feature = format!("memory of work groups for {} disparities", layout.disparities);
         return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
     }

@@ -54,7 +54,6 @@ tiepoint_gpu::kernel! {
         write confidence (confidence_plane: Plane): f32 [confidence_plane.numbers(1)],
         read whole: u8 [i128::from(plane.row) * i128::from(plane.height) * cost_bytes] aligned 16,
     } {
-        /// Bytes of the costs of a pixel.
         cost_bytes: i32,
         disparities: i32,
         min_disparity: i32,
