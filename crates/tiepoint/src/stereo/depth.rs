@@ -90,11 +90,8 @@ mod tests {
         let unsized_pair = RectifiedCalibration { size: None, ..pair() };
         let one = depth(map.view(), &unsized_pair, &Cpu::sequential()).unwrap();
         for threads in [2, 5] {
-            assert_eq!(
-                depth(map.view(), &unsized_pair, &Cpu::with_threads(threads).unwrap()).unwrap(),
-                one,
-                "{threads} threads"
-            );
+            let cpu = Cpu::with_threads(threads).unwrap();
+            assert_eq!(depth(map.view(), &unsized_pair, &cpu).unwrap(), one, "{threads} threads");
         }
         assert!(depth(map.view(), &pair(), &Cpu::sequential()).is_err(), "another size");
         let affine = RectifiedCalibration::affine(Some(size), None);

@@ -105,10 +105,8 @@ pub fn write_depth(
         return write(path, depth, compression).map(|()| 0);
     }
     if !(scale > 0.0 && scale.is_finite()) {
-        return Err(Error::format(
-            path,
-            format!("the scale of depths is {scale}: expected a number above 0"),
-        ));
+        let reason = format!("the scale of depths is {scale}: expected a number above 0");
+        return Err(Error::format(path, reason));
     }
     let scaled = Image::from_fn(depth.size(), |x, y| depth.row(y)[x] * scale);
     let unfit = |z: &&f32| z.is_finite() && rounded(**z) == 0;
@@ -267,18 +265,11 @@ mod tests {
         let folder = Folder::new("depth-png");
         let path = folder.0.join("z.png");
         let metres = map(&[1.2344, 65.535, 65.536, INVALID, f32::NAN, 1e-4]);
-        assert_eq!(
-            write_depth(&path, metres.view(), 1000.0, Compression::None).unwrap(),
-            2,
-            "two are too far and too near"
-        );
+        let lost = |path: &Path, scale| write_depth(path, metres.view(), scale, Compression::None).unwrap();
+        assert_eq!(lost(&path, 1000.0), 2, "two are too far and too near");
         let stored = sixteen_bits(&path);
         assert_eq!(stored.data(), [1234, 65535, 0, 0, 0, 0]);
-        assert_eq!(
-            write_depth(folder.0.join("z.exr"), metres.view(), 1.0, Compression::None).unwrap(),
-            0,
-            "floats hold all"
-        );
+        assert_eq!(lost(&folder.0.join("z.exr"), 1.0), 0, "floats hold all");
         assert!(write_depth(&path, metres.view(), 0.0, Compression::None).is_err(), "no scale");
     }
 
@@ -297,16 +288,11 @@ mod tests {
         }
         assert!(DisparityFormat::Tiff.check_range("x.tif", -500, 4096).is_ok(), "floats hold all");
         for name in ["d", "d.jpg", "d.ppm"] {
-            assert!(
-                DisparityFormat::of(name).is_err()
-                    && write(name, map(&[1.0, 2.0]).view(), Compression::None).is_err(),
-                "{name}"
-            );
+            let written = write(name, map(&[1.0, 2.0]).view(), Compression::None);
+            assert!(DisparityFormat::of(name).is_err() && written.is_err(), "{name}");
         }
-        assert!(
-            write(folder.0.join("d.pfm"), Image::new(Size::new(0, 4)).view(), Compression::None).is_err(),
-            "empty"
-        );
+        let empty = Image::new(Size::new(0, 4));
+        assert!(write(folder.0.join("d.pfm"), empty.view(), Compression::None).is_err(), "empty");
     }
 
     #[test]

@@ -384,10 +384,8 @@ mod tests {
         let map = Image::filled(Size::new(16, 9), 1, 1.0);
         assert!(Patches::compare(&small, map.view(), RANGE, &Cpu::sequential()).is_err(), "two sizes");
         let small = [&small[0], &small[0]].map(Side::clone);
-        assert_eq!(
-            Patches::compare(&small, map.view(), RANGE, &Cpu::sequential()).unwrap(),
-            Patches { rows: None, fit: None, bare: None, beyond: Some(0.0) },
-            "no room for a patch that is compared with others"
-        );
+        let found = Patches::compare(&small, map.view(), RANGE, &Cpu::sequential()).unwrap();
+        let expected = Patches { rows: None, fit: None, bare: None, beyond: Some(0.0) };
+        assert_eq!(found, expected, "no room for a patch that is compared with others");
     }
 }

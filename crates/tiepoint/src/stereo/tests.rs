@@ -161,11 +161,8 @@ fn one_answer_for_threads_levels_and_memory() {
 #[test]
 fn progress_is_told_band_by_band_and_of_every_iteration() {
     let pair = shifted(Size::new(150, 120), 11, 8);
-    let tinted = Image::from_vec(
-        pair[0].data().iter().flat_map(|&v| [v, 255 - v, v / 2]).collect(),
-        pair[0].size(),
-        3,
-    );
+    let tinted = pair[0].data().iter().flat_map(|&v| [v, 255 - v, v / 2]).collect();
+    let tinted = Image::from_vec(tinted, pair[0].size(), 3);
     let colour = [AnyImage::U8(tinted.unwrap()), pair[1].clone().into()];
     let pair = pair.map(AnyImage::U8);
     let base = StereoOptions { disparities: 24, ..Default::default() };
@@ -282,11 +279,8 @@ fn a_volume_of_census_costs_is_stereo_by_census() {
     let (least, count) = (3, 21);
     let bytes = census_volume(&pair, least, count);
     let words = Image::from_vec(bytes.data().iter().map(|&c| u16::from(c)).collect(), bytes.size(), count);
-    let floats = Image::from_vec(
-        bytes.data().iter().map(|&c| f32::from(c) / 8.0 - 1.0).collect(),
-        bytes.size(),
-        count,
-    );
+    let floats = bytes.data().iter().map(|&c| f32::from(c) / 8.0 - 1.0).collect();
+    let floats = Image::from_vec(floats, bytes.size(), count);
     let volumes: [(AnyImage, _); 3] =
         [(bytes.into(), None), (words.unwrap().into(), None), (floats.unwrap().into(), Some(8.0))];
     let census = Cost::Census(CensusWindow::Five);

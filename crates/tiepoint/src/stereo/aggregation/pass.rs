@@ -300,19 +300,13 @@ mod tests {
         let rows = |memory, kept| {
             let groups = plan(memory, kept).unwrap();
             let ranges: Vec<_> = (0..groups.count()).map(|group| groups.range(group)).collect();
-            assert!(
-                ranges.windows(2).all(|pair| pair[0].end == pair[1].start),
-                "one after the other: {ranges:?}"
-            );
-            assert!(
-                ranges.iter().all(|r| (1..=groups.rows).contains(&r.len())),
-                "as many as fit: {ranges:?}"
-            );
+            let joined = ranges.windows(2).all(|pair| pair[0].end == pair[1].start);
+            assert!(joined, "one after the other: {ranges:?}");
+            let fit = ranges.iter().all(|r| (1..=groups.rows).contains(&r.len()));
+            assert!(fit, "as many as fit: {ranges:?}");
             let last = &ranges[ranges.len() - 1];
-            assert!(
-                last.end == 1080 && last.len() + BAND > groups.rows.min(1080),
-                "a whole last group: {ranges:?}"
-            );
+            let whole = last.end == 1080 && last.len() + BAND > groups.rows.min(1080);
+            assert!(whole, "a whole last group: {ranges:?}");
             groups.rows
         };
         let fresh = rows(None, false);

@@ -191,9 +191,7 @@ mod tests {
         let other = map.clone();
         check(map.view_mut(), other.view(), View::Right, 1.0, &Cpu::sequential()).unwrap();
         assert!(map.data().iter().all(|&v| v == INVALID), "{:?}", map.data());
-        assert!(
-            occluded(other.view(), &Cpu::sequential()).unwrap().data().iter().all(|&o| o),
-            "nothing is hit"
-        );
+        let hidden = occluded(other.view(), &Cpu::sequential()).unwrap();
+        assert!(hidden.data().iter().all(|&o| o), "nothing is hit");
     }
 }

@@ -60,13 +60,8 @@ pub(in crate::stereo) fn refine(
     if options.reasons {
         let found = GpuStack::new(gpu, left.size(), 1, left.count())?;
         commands.zero(found.buffer())?;
-        note(
-            commands,
-            &found,
-            &left,
-            &optional(gpu, left_view.mask.as_ref())?,
-            [Reason::Ambiguous, Reason::NoData],
-        )?;
+        let mask = &optional(gpu, left_view.mask.as_ref())?;
+        note(commands, &found, &left, mask, [Reason::Ambiguous, Reason::NoData])?;
         reasons = Some(found);
     }
     if options.median > 0 {

@@ -137,23 +137,16 @@ fn iterate(
     let cpu = &cpu.begin_task("iterate", runs.saturating_sub(1) * step);
     let mut table = from_disparities(pair, (&nearest_to_zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
-        table = from_disparities(
-            pair,
-            (&disparities(pair, options, &table, workspace, &cpu.part(step))?, 1),
-            cpu,
-        );
+        let disparity = disparities(pair, options, &table, workspace, &cpu.part(step))?;
+        table = from_disparities(pair, (&disparity, 1), cpu);
     }
     Ok(table)
 }
 
 /// The table of the disparities of the pair (step 1), of the pair at half the size (step 2), at a quarter, and so on.
 pub(super) fn from_disparities(pair: &Pair, disparity: (&Image<f32>, usize), cpu: &Cpu) -> CostTable {
-    CostTable::learn(
-        [View::Left, View::Right].map(|view| pair.compared(view)),
-        disparity,
-        pair.mask(View::Right),
-        cpu,
-    )
+    let compared = [View::Left, View::Right].map(|view| pair.compared(view));
+    CostTable::learn(compared, disparity, pair.mask(View::Right), cpu)
 }
 
 /// Disparities by a table, those that pass the left-right check.
