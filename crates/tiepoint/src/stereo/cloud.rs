@@ -212,10 +212,8 @@ fn parsed(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
     let mut line = String::new();
     expect(source, &mut line, "ply")?;
     read_line(source, &mut line)?;
-    let formats = [PlyFormat::Binary, PlyFormat::Ascii];
-    let format = formats
-        .into_iter()
-        .find(|f| line == format_name(*f))
+    let format = [PlyFormat::Binary, PlyFormat::Ascii].into_iter().find(|f| line == format_name(*f));
+    let format = format
         .ok_or_else(|| format!("{line:?}: expected format binary_little_endian 1.0 or format ascii 1.0"))?;
     read_line(source, &mut line)?;
     while line.starts_with("comment") {

@@ -244,12 +244,8 @@ pub(super) mod tests {
                 let picture = picture(map.size(), channels);
                 for limit in [1, 90, 765] {
                     let expected = reference(&map, &picture, limit);
-                    changed += map
-                        .data()
-                        .iter()
-                        .zip(expected.data())
-                        .filter(|(a, b)| a != b && a.is_finite())
-                        .count();
+                    let both = map.data().iter().zip(expected.data());
+                    changed += both.filter(|(a, b)| a != b && a.is_finite()).count();
                     for cpu in cpus() {
                         let what = format_args!("{} {channels} {limit} {}", map.size(), cpu.level_name());
                         assert_same(&voted(&map, &picture, limit, &cpu), &expected, what);

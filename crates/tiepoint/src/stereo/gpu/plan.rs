@@ -230,10 +230,9 @@ impl Stages<'_> {
         }
         let pixels = shape.size.area() as u64;
         // Learning has pictures of its own.
+        let own = (LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels);
         let learning = match cost.learner {
-            Some(learner) => learner
-                .bytes(&self.input())?
-                .saturating_add((LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels)),
+            Some(learner) => learner.bytes(&self.input())?.saturating_add(own),
             None => 0,
         };
         let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);

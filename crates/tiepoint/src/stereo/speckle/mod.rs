@@ -51,10 +51,8 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
     let bands = cpu.try_map(height.div_ceil(each), |i| {
         Ok(Runs::new(map, i * each..((i + 1) * each).min(height), options.difference, cpu))
     })?;
-    let runs = bands
-        .into_iter()
-        .reduce(|all, band| all.append(band, map, options.difference, cpu))
-        .unwrap_or_default();
+    let joined = bands.into_iter().reduce(|all, band| all.append(band, map, options.difference, cpu));
+    let runs = joined.unwrap_or_default();
     let small = runs.small(options.size);
     cpu.for_bands(disparity, 1, |y, row| {
         for run in runs.rows[y].clone().filter(|&run| small[run]) {

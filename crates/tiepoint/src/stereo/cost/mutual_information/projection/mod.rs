@@ -92,12 +92,8 @@ impl Projection {
         };
         // The first of the best.
         let most = |all: Vec<Self>| -> (f64, Self) {
-            let found = cpu.map(all.len(), |i| information_of(&all[i]));
-            found
-                .into_iter()
-                .zip(all)
-                .reduce(|a, b| if b.0 > a.0 { b } else { a })
-                .unwrap_or((0.0, Self::LUMA))
+            let found = cpu.map(all.len(), |i| information_of(&all[i])).into_iter().zip(all);
+            found.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((0.0, Self::LUMA))
         };
         let standard = most(Self::standards());
         let (mut own, [mut step, last]) = (standard, STEPS);
