@@ -140,16 +140,13 @@ impl LearnTable {
         let halve = &GpuFilter::resample(gpu, Scaling::HalveMean, 1)?;
         let mut views = views.map(Clone::clone);
         let mut learning = GpuLearning { pairs: *pairs, halve, commands };
-        let grey = match self.colour() {
-            Some(view) => Some((view, learning.project(&mut views, options, view)?)),
-            None => None,
-        };
+        let grey = self.colour().map(|view| learning.project(&mut views, options, view)).transpose()?;
         let table = match options.iterations {
             Some(n) => learning.iterate(&views, options, usize::from(n))?,
             None => learning.coarse_to_fine(views, options)?,
         };
         let exchanged = information::gpu::exchanged(commands, &table)?;
-        Ok(([table, exchanged], grey))
+        Ok(([table, exchanged], self.colour().zip(grey)))
     }
 }
 
@@ -256,17 +253,14 @@ impl GpuLearning<'_> {
         };
         let bytes = halve(&view.bytes)?;
         let compared = view.compared.as_ref().map(&mut halve).transpose()?;
-        let mask = match &view.mask {
-            None => None,
-            Some(from) => {
-                let to = GpuStack::new(gpu, size, 1, 1)?;
-                let (across, groups) = covering(size, 1);
-                let arguments = HalveMask { to: to.laid(), from: from.laid(), across };
-                launch(self.commands, &gpu.program(&source())?, groups, arguments)?;
-                Some(to)
-            }
-        };
-        Ok(ViewStacks::of_bytes(bytes, compared, mask))
+        let mask = view.mask.as_ref().map(|from| -> Result<_> {
+            let to = GpuStack::new(gpu, size, 1, 1)?;
+            let (across, groups) = covering(size, 1);
+            let arguments = HalveMask { to: to.laid(), from: from.laid(), across };
+            launch(self.commands, &gpu.program(&source())?, groups, arguments)?;
+            Ok(to)
+        });
+        Ok(ViewStacks::of_bytes(bytes, compared, mask.transpose()?))
     }
 
     /// Disparities by a table, those that pass the left-right check.
