@@ -54,7 +54,6 @@ pub mod median;
 mod options;
 pub(crate) mod pair;
 pub(crate) mod patches;
-mod penalties;
 mod reason;
 pub(crate) mod refinement;
 pub mod speckle;
@@ -69,8 +68,7 @@ pub(crate) mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost};
 pub use maps::{GpuStereoResult, Maps, StereoResult};
-pub use options::{Paths, RightView, StereoOptions, Subpixel};
-pub use penalties::Penalties;
+pub use options::{Paths, Penalties, RightView, StereoOptions, Subpixel};
 pub use reason::Reason;
 pub use stream::{PendingStereo, StereoStream};
 
