@@ -170,11 +170,6 @@ mod tests {
     use super::*;
     use crate::image::Size;
     use crate::stereo::testing;
-    use crate::synth::StereoPair;
-
-    fn scene(disparities: [f64; 2]) -> StereoPair<u8> {
-        testing::scene(Size::new(500, 360), disparities, 12, 2)
-    }
 
     fn surveyed(left: &Image<u8>, right: &Image<u8>, cpu: &Cpu) -> Result<Survey> {
         survey(&testing::sides([left, right]), cpu)
@@ -212,7 +207,7 @@ mod tests {
     #[test]
     fn ranges_hold_the_disparities() {
         for range in [[4.0, 60.0], [70.0, 110.0], [-30.0, -4.0]] {
-            let pair = scene(range);
+            let pair = testing::scene(Size::new(500, 360), range, 12, 2);
             let found = [1, 2].map(|threads| {
                 let cpu = Cpu::with_threads(threads).unwrap();
                 surveyed(&pair.left, &pair.right, &cpu).unwrap()
@@ -233,13 +228,13 @@ mod tests {
 
     #[test]
     fn unaligned_rows_are_distinguished_from_wrong_matches() {
-        let (pair, cpu) = (scene([4.0, 60.0]), Cpu::sequential());
+        let (pair, cpu) = (testing::scene(Size::new(500, 360), [4.0, 60.0], 12, 2), Cpu::sequential());
         let beside = |right: &Image<u8>| surveyed(&pair.left, right, &cpu).unwrap();
         for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {
             let found = beside(&turned(&pair.right, slope, down));
             assert!(found.rows_differ() && found.disparities.is_none(), "{slope}, {down}: {found:?}");
         }
-        let other = scene([5.0, 9.0]);
+        let other = testing::scene(Size::new(500, 360), [5.0, 9.0], 12, 2);
         let found = beside(&turned(&other.right, 0.0, 120.0));
         assert!(found.search(None).is_none() || !found.rows_differ(), "{found:?}");
         let flat = beside(&Image::filled(Size::new(500, 360), 1, 90));
