@@ -206,17 +206,35 @@ fn a_map_that_mirrors_is_doubtful() {
     assert_eq!(found.reasons[0].measure, "mirrored", "{found}");
 }
 
+fn keypoint([x, y]: [f64; 2]) -> Keypoint {
+    Keypoint { x: x as f32, y: y as f32, ..Keypoint::default() }
+}
+
+/// As [`keypoint`], with a scale, as features have one.
+fn feature(at: [f64; 2]) -> Keypoint {
+    Keypoint { scale: 2.0, ..keypoint(at) }
+}
+
+fn anywhere(random: &mut Random) -> [f64; 2] {
+    [random.range(0.0, 400.0), random.range(0.0, 300.0)]
+}
+
+/// Matches of the keypoints of the same number.
+fn one_to_one(count: usize) -> Vec<Match> {
+    (0..count as u32).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect()
+}
+
+/// The evidence of tie points of two pictures of 400 × 300 pixels.
+fn evidence(a: &[Keypoint], b: &[Keypoint], tie: &TiePoints) -> PairEvidence {
+    PairEvidence::of([a, b], [Size::new(400, 300); 2], tie, &TieOptions::default()).unwrap()
+}
+
 /// Corners of structure that agree with an epipolar geometry are fewer than places that agree with a map.
 #[test]
 fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
     let mut random = Random::new(4);
-    let mut place = || Keypoint {
-        x: random.range(0.0, 400.0) as f32,
-        y: random.range(0.0, 300.0) as f32,
-        ..Keypoint::default()
-    };
-    let places: Vec<Keypoint> = (0..300).map(|_| place()).collect();
-    let matches: Vec<Match> = (0..300).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
+    let places: Vec<Keypoint> = (0..300).map(|_| keypoint(anywhere(&mut random))).collect();
+    let matches = one_to_one(300);
     let rows = Fundamental::new([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]).unwrap();
     let alternatives = |halves: usize| Alternatives {
         places: [60, 5],
@@ -236,9 +254,7 @@ fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
             alternatives,
             ..TiePoints::without_model(matches.clone())
         };
-        let evidence =
-            PairEvidence::of([&places, &places], [Size::new(400, 300); 2], &tie, &TieOptions::default())
-                .unwrap();
+        let evidence = evidence(&places, &places, &tie);
         assert_eq!(PairEvidence { parallax: None, ..evidence }.assess().verdict, expected, "{model:?}");
     }
     let tie = |halves| TiePoints {
@@ -247,36 +263,22 @@ fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
         ..TiePoints::without_model(matches.clone())
     };
     for (halves, expected) in [(20, Verdict::Good), (40, Verdict::Doubtful), (75, Verdict::Poor)] {
-        let evidence = PairEvidence::of(
-            [&places, &places],
-            [Size::new(400, 300); 2],
-            &tie(halves),
-            &TieOptions::default(),
-        )
-        .unwrap();
-        assert_eq!(evidence.assess().verdict, expected, "{halves} places on the other half");
+        let found = evidence(&places, &places, &tie(halves)).assess();
+        assert_eq!(found.verdict, expected, "{halves} places on the other half");
     }
 }
 
 /// Given matches that are inliers of a homography over a ridge of 2.5 px: all agree, and neighbours deviate alike.
 #[test]
 fn relief_is_seen_in_given_matches() {
-    let (mut random, size) = (Random::new(6), Size::new(400, 300));
-    let a: Vec<Keypoint> = (0..300)
-        .map(|_| Keypoint {
-            x: random.range(0.0, 400.0) as f32,
-            y: random.range(0.0, 300.0) as f32,
-            ..Keypoint::default()
-        })
-        .collect();
+    let mut random = Random::new(6);
+    let a: Vec<Keypoint> = (0..300).map(|_| keypoint(anywhere(&mut random))).collect();
     for (height, expected) in [(0.0, Verdict::Good), (2.5, Verdict::Poor)] {
         let b: Vec<Keypoint> =
             a.iter().map(|k| Keypoint { x: k.x + height * (k.x / 40.0).sin(), ..*k }).collect();
-        let matches = (0..300).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
         let b_from_a = Some(Model::Homography(Homography::default()));
-        let tie = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
-        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
-        let found = evidence.assess();
+        let tie = TiePoints { b_from_a, ..TiePoints::without_model(one_to_one(300)) };
+        let found = evidence(&a, &b, &tie).assess();
         assert_eq!(found.verdict, expected, "{found}");
     }
 }
@@ -284,29 +286,21 @@ fn relief_is_seen_in_given_matches() {
 /// Places that are given many times are worth no more than once.
 #[test]
 fn inliers_at_one_place_count_once() {
-    let (mut random, size) = (Random::new(8), Size::new(400, 300));
+    let mut random = Random::new(8);
     for (different, times, expected) in [
         (8, 60, Verdict::Doubtful),
         (7, 60, Verdict::Poor),
         (20, 3, Verdict::Doubtful),
         (120, 2, Verdict::Good),
     ] {
-        let mut place = || [random.range(0.0, 400.0) as f32, random.range(0.0, 300.0) as f32];
-        let places: Vec<_> = (0..different).map(|_| place()).collect();
-        let a: Vec<Keypoint> = places
-            .iter()
-            .cycle()
-            .take(different * times)
-            .map(|&[x, y]| Keypoint { x, y, ..Keypoint::default() })
-            .collect();
+        let places: Vec<_> = (0..different).map(|_| keypoint(anywhere(&mut random))).collect();
+        let a: Vec<Keypoint> = places.iter().cycle().take(different * times).copied().collect();
         let b: Vec<Keypoint> = a.iter().map(|k| Keypoint { x: k.x + 3.0, ..*k }).collect();
-        let matches = (0..a.len() as u32).map(|i| Match { a: i, b: i, distance: 0.0, ratio: 0.0 }).collect();
         let b_from_a = Some(Model::Homography(
             Homography::new([[1.0, 0.0, 3.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap(),
         ));
-        let tie = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
-        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
-        let found = evidence.assess();
+        let tie = TiePoints { b_from_a, ..TiePoints::without_model(one_to_one(a.len())) };
+        let found = evidence(&a, &b, &tie).assess();
         let reason = found.reasons.iter().find(|reason| reason.measure == "inliers").unwrap();
         assert_eq!((reason.value, reason.verdict), (different as f64, expected), "{found}");
         assert_eq!(found.verdict == Verdict::Good, expected == Verdict::Good, "{found}");
@@ -318,28 +312,24 @@ fn inliers_at_one_place_count_once() {
 #[test]
 fn matches_on_another_map_are_doubtful() {
     let mut random = Random::new(5);
-    let size = Size::new(400, 300);
-    let places: Vec<[f64; 2]> =
-        (0..60).map(|_| [random.range(0.0, 400.0), random.range(0.0, 300.0)]).collect();
-    let keypoint =
-        |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
-    let a: Vec<Keypoint> = places.iter().map(|at| keypoint(*at)).collect();
+    let places: Vec<[f64; 2]> = (0..60).map(|_| anywhere(&mut random)).collect();
+    let a: Vec<Keypoint> = places.iter().copied().map(feature).collect();
     for (displaced, turned, scattered, expected) in
         [(0, false, 15, Verdict::Good), (15, false, 0, Verdict::Doubtful), (15, true, 0, Verdict::Doubtful)]
     {
         let right = 60 - displaced - scattered;
         let b: Vec<Keypoint> = (0..60)
             .map(|i| match i {
-                _ if i < right => keypoint(places[i]),
+                _ if i < right => feature(places[i]),
                 _ if i < right + displaced && turned => {
                     let [x, y] = places[i];
-                    Keypoint { angle: 90.0, ..keypoint([350.0 - y, x - 30.0]) }
+                    Keypoint { angle: 90.0, ..feature([350.0 - y, x - 30.0]) }
                 }
-                _ if i < right + displaced => keypoint([places[i][0] + 64.0, places[i][1] - 30.0]),
-                _ => keypoint([random.range(0.0, 400.0), random.range(0.0, 300.0)]),
+                _ if i < right + displaced => feature([places[i][0] + 64.0, places[i][1] - 30.0]),
+                _ => feature(anywhere(&mut random)),
             })
             .collect();
-        let first: Vec<Match> = (0..60).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+        let first = one_to_one(60);
         let tie = TiePoints {
             matches: first[..right].to_vec(),
             inliers: (0..right).collect(),
@@ -347,7 +337,7 @@ fn matches_on_another_map_are_doubtful() {
             first,
             ..TiePoints::without_model(vec![])
         };
-        let evidence = PairEvidence::of([&a, &b], [size; 2], &tie, &TieOptions::default()).unwrap();
+        let evidence = evidence(&a, &b, &tie);
         assert!(evidence.rival.unwrap().abs_diff(displaced) <= 2, "{:?}", evidence.rival);
         assert_eq!(evidence.assess().verdict, expected, "{}", evidence.assess());
     }
@@ -357,31 +347,22 @@ fn matches_on_another_map_are_doubtful() {
 #[test]
 fn masked_parts_do_not_count() {
     let size = Size::new(300, 300);
-    let keypoints: Vec<Keypoint> = (0..90)
-        .map(|i| Keypoint { x: (i % 10 * 10) as f32, y: (i / 10 * 30) as f32, ..Keypoint::default() })
-        .collect();
-    let matches = (0..90).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
+    let keypoints: Vec<Keypoint> =
+        (0..90).map(|i| keypoint([f64::from(i % 10 * 10), f64::from(i / 10 * 30)])).collect();
     let b_from_a = Some(Model::Homography(Homography::default()));
-    let whole = TiePoints { b_from_a, ..TiePoints::without_model(matches) };
+    let whole = TiePoints { b_from_a, ..TiePoints::without_model(one_to_one(90)) };
     let right_is_masked = [false, true, true, false, true, true, false, true, true];
     let both = [[right_is_masked, [false; 9]], [[false; 9], right_is_masked]];
-    let spread = |tie: &TiePoints| {
-        let evidence = PairEvidence::of([&keypoints, &keypoints], [size; 2], tie, &TieOptions::default());
-        evidence
-            .unwrap()
-            .assess()
-            .reasons
-            .into_iter()
-            .find(|reason| reason.measure == "spread")
-            .unwrap()
-            .value
+    let evidence = |size: Size, tie: &TiePoints| {
+        PairEvidence::of([&keypoints, &keypoints], [size; 2], tie, &TieOptions::default()).unwrap()
     };
-    let known =
-        PairEvidence::of([&keypoints, &keypoints], [size; 2], &whole, &TieOptions::default()).unwrap();
-    let unknown =
-        PairEvidence::of([&keypoints, &keypoints], [Size::new(0, 0); 2], &whole, &TieOptions::default());
+    let spread = |tie: &TiePoints| {
+        let reasons = evidence(size, tie).assess().reasons;
+        reasons.into_iter().find(|reason| reason.measure == "spread").unwrap().value
+    };
+    let (known, unknown) = (evidence(size, &whole), evidence(Size::new(0, 0), &whole));
     assert_eq!(
-        (known.shared, unknown.unwrap().cells.map(|cell| cell.inliers > 0)),
+        (known.shared, unknown.cells.map(|cell| cell.inliers > 0)),
         (9, [true; 9]),
         "of no known size"
     );
@@ -395,27 +376,22 @@ fn masked_parts_do_not_count() {
 #[test]
 fn an_epipolar_geometry_of_a_plane_is_poor() {
     let mut random = Random::new(2);
-    let keypoint =
-        |[x, y]: [f64; 2]| Keypoint { x: x as f32, y: y as f32, scale: 2.0, ..Keypoint::default() };
     for (is_thing, expected) in [(false, 0.0..0.1), (true, 0.9..1.1)] {
         let (mut a, mut b) = (vec![], vec![]);
         for i in 0..460 {
             let place = match i < 400 || !is_thing {
-                true => [random.range(0.0, 400.0), random.range(0.0, 300.0)],
+                true => anywhere(&mut random),
                 false => [random.range(150.0, 220.0), random.range(100.0, 170.0)],
             };
-            let by = if i < 400 {
-                0.0
-            } else if is_thing {
-                14.0
-            } else {
-                random.range(10.0, 150.0)
+            let by = match is_thing {
+                _ if i < 400 => 0.0,
+                true => 14.0,
+                false => random.range(10.0, 150.0),
             };
-            a.push(keypoint(place));
-            b.push(keypoint([0.9 * place[0] + 20.0 + by, 0.95 * place[1] + 8.0]));
+            a.push(feature(place));
+            b.push(feature([0.9 * place[0] + 20.0 + by, 0.95 * place[1] + 8.0]));
         }
-        let matches: Vec<Match> = (0..460).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect();
-        let tie = TiePoints::without_model(matches);
+        let tie = TiePoints::without_model(one_to_one(460));
         let found = parallax([&a, &b], &tie, &TieOptions::default()).unwrap();
         assert!(expected.contains(&found), "a thing: {is_thing}: {found}");
     }
