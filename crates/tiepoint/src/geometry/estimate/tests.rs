@@ -17,7 +17,12 @@ const KINDS: [ModelKind; 7] = [
 
 /// The default options, with the cameras of the scenes in depth.
 fn options() -> RobustOptions {
-    let camera = Camera { focal: [500.0; 2], principal: [320.0, 240.0], distortion: Default::default() };
+    with_camera(500.0, [320.0, 240.0])
+}
+
+/// The default options, with both cameras of this focal length and principal point.
+fn with_camera(focal: f64, principal: [f64; 2]) -> RobustOptions {
+    let camera = Camera { focal: [focal; 2], principal, distortion: Default::default() };
     RobustOptions::default().with_cameras(Some([camera; 2]))
 }
 
@@ -64,9 +69,13 @@ impl Scene {
         self.random.below(1_000_001) as f64 * 1e-6
     }
 
+    fn place(&mut self) -> [f64; 2] {
+        [640.0 * self.unit(), 480.0 * self.unit()]
+    }
+
     /// A true pair, disturbed by up to `noise` in each coordinate.
     fn pair(&mut self, noise: f64) -> Correspondence {
-        let a = [640.0 * self.unit(), 480.0 * self.unit()];
+        let a = self.place();
         let b = if self.kind.is_epipolar() {
             let depth = 600.0 + 1500.0 * self.unit();
             seen_in_b(&self.model, a, depth)
@@ -81,8 +90,7 @@ impl Scene {
     }
 
     fn outlier(&mut self) -> Correspondence {
-        let mut place = || [640.0 * self.unit(), 480.0 * self.unit()];
-        Correspondence { a: place(), b: place(), quality: 0.0 }
+        Correspondence { a: self.place(), b: self.place(), quality: 0.0 }
     }
 
     /// `inliers` true pairs and `outliers` wrong ones, mixed.
@@ -315,15 +323,10 @@ fn a_dominant_plane_does_not_hide_the_epipolar_geometry() {
     // 94 % of the scene on the plane z = 1200, the rest off it.
     for seed in 0..10 {
         let mut scene = Scene::new(ModelKind::Fundamental, seed);
-        let mut pairs: Vec<_> = (0..300)
-            .map(|_| {
-                let a = [640.0 * scene.unit(), 480.0 * scene.unit()];
-                Correspondence { a, b: seen_in_b(&scene.model, a, 1200.0), quality: 0.0 }
-            })
-            .collect();
-        for p in &mut pairs {
-            p.b = p.b.map(|v| v + 0.6 * (scene.unit() - 0.5));
-        }
+        let places: Vec<_> = (0..300).map(|_| scene.place()).collect();
+        let mut shaken = |a| seen_in_b(&scene.model, a, 1200.0).map(|v| v + 0.6 * (scene.unit() - 0.5));
+        let pair = |a| Correspondence { a, b: shaken(a), quality: 0.0 };
+        let mut pairs: Vec<_> = places.into_iter().map(pair).collect();
         pairs.extend((0..20).map(|_| scene.pair(0.3)));
         let found = run(ModelKind::Fundamental, &pairs).unwrap();
         let error = scene.error(&found.b_from_a);
@@ -452,10 +455,7 @@ fn epipolar_geometry_of_large_pictures_and_far_origins_is_exact() {
             let near: Vec<_> = (0..120).map(|_| pair()).collect();
             let pairs: Vec<_> =
                 near.iter().map(|p| Correspondence { a: place(p.a), b: place(p.b), ..*p }).collect();
-            let [x, y] = place([320.0, 240.0]);
-            let camera =
-                Camera { focal: [500.0 * scale; 2], principal: [x, y], distortion: Default::default() };
-            let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+            let options = with_camera(500.0 * scale, place([320.0, 240.0]));
             let found = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
             assert_eq!(found.inliers.len(), 120, "{kind}, {scale}, {shift}");
             let all = residuals(&found.b_from_a, &pairs);
@@ -491,8 +491,7 @@ fn turned(seed: u64, n: usize, noise: f64, moves: f64, near: f64) -> Vec<Corresp
 
 /// Whether an essential matrix is found.
 fn has_baseline(pairs: &[Correspondence], threshold: f64) -> bool {
-    let camera = Camera { focal: [500.0; 2], principal: [320.0, 240.0], distortion: Default::default() };
-    let options = RobustOptions::default().with_cameras(Some([camera; 2])).with_threshold_px(threshold);
+    let options = options().with_threshold_px(threshold);
     estimate(ModelKind::Essential, pairs, &options, &Cpu::sequential()).is_ok()
 }
 
@@ -543,9 +542,7 @@ fn a_camera_that_only_turned_has_no_essential_matrix() {
                     Correspondence { a, b: if i % 5 == 0 { wrong } else { b }, quality: 0.0 }
                 })
                 .collect();
-            let camera =
-                Camera { focal: [focal; 2], principal: [320.0, 240.0], distortion: Default::default() };
-            let options = RobustOptions::default().with_cameras(Some([camera; 2]));
+            let options = with_camera(focal, [320.0, 240.0]);
             let found = estimate(ModelKind::Essential, &pairs, &options, &Cpu::sequential());
             assert!(matches!(found, Err(Error::Degenerate { .. })), "{turn:?}, {focal}: {found:?}");
             let any = options.with_false_alarms(f64::INFINITY);
