@@ -4,7 +4,7 @@
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
-use super::matrix::{Mat3, cross, dot, transpose};
+use super::matrix::{Mat3, cross, direction, dot, transpose};
 
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
 pub(crate) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
@@ -123,8 +123,7 @@ pub(super) fn singular(m: &Mat3) -> [Singular; 3] {
 /// The rotation nearest to a matrix (Kabsch 1976).
 pub(super) fn nearest_rotation(m: &Mat3) -> Mat3 {
     let [_, second, first] = singular(m);
-    let unit = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
-    let (u, w) = (unit(first.image), unit(second.image));
+    let (u, w) = (direction(first.image), direction(second.image));
     let (left, right) = ([u, w, cross(u, w)], [first.right, second.right, cross(first.right, second.right)]);
     std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| left[k][i] * right[k][j]).sum()))
 }

@@ -18,5 +18,5 @@ pub mod warp;
 pub(crate) mod weighted;
 
 pub use estimate::{Correspondence, Estimate, RobustOptions, estimate};
-pub(crate) use matrix::flat;
+pub(crate) use matrix::{cross, direction, flat};
 pub use model::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};

@@ -10,6 +10,7 @@
 use super::texture::Sampler;
 use super::{Random, Texture};
 use crate::device::Cpu;
+use crate::geometry::{cross, direction};
 use crate::image::{Image, Pixel, Size};
 use crate::options::{Above, options};
 use crate::{Error, Result};
@@ -199,15 +200,8 @@ impl AerialBlock {
 
 /// The axes of a camera that looks down, tilted by two tangents and turned by about `heading` radians.
 fn looking(tilt: [f64; 2], heading: f64) -> [[f64; 3]; 3] {
-    let unit = |v: [f64; 3]| {
-        let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        v.map(|x| x / length)
-    };
-    let cross = |a: [f64; 3], b: [f64; 3]| {
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    };
-    let view = unit([tilt[0], tilt[1], -1.0]);
-    let down = unit(cross(view, [1.0, heading, 0.0]));
+    let view = direction([tilt[0], tilt[1], -1.0]);
+    let down = direction(cross(view, [1.0, heading, 0.0]));
     [cross(down, view), down, view]
 }
 

@@ -5,7 +5,7 @@ use super::points::Points;
 use crate::device::Cpu;
 use crate::geometry::calibration::Camera;
 use crate::geometry::linear::nearest_rotation;
-use crate::geometry::matrix::{Mat3, dot, inverse, is_finite, of_flat, product, times, transpose};
+use crate::geometry::matrix::{Mat3, direction, inverse, is_finite, of_flat, product, times, transpose};
 use crate::geometry::real::Real;
 
 /// Both cameras as matrices from points to rays (x, y, 1). Lens distortion is ignored.
@@ -43,10 +43,10 @@ impl Rays {
     /// in B.
     pub(super) fn rotation(&self, points: &Points, matches: &[usize], cpu: &Cpu) -> Option<Mat3> {
         let back = transpose(&self.ray_from_b);
-        let unit = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
         let products = sums(cpu, matches.len(), |part| {
             matches[part].iter().fold([0.0; 9], |sum, &i| {
-                let (a, b) = (unit(times(&self.ray_from_a, points.a(i))), unit(times(&back, points.b(i))));
+                let a = direction(times(&self.ray_from_a, points.a(i)));
+                let b = direction(times(&back, points.b(i)));
                 std::array::from_fn(|k| sum[k] + b[k / 3] * a[k % 3])
             })
         });

@@ -149,8 +149,7 @@ mod tests {
         let mut random = Random::new(4);
         let mut unit = || random.below(1_000_001) as f64 * 1e-6;
         let normal = [0.3, 0.6, -0.2, -0.7];
-        let length = normal.iter().map(|v: &f64| v * v).sum::<f64>().sqrt();
-        let normal = normal.map(|v| v / length);
+        let normal = crate::geometry::direction(normal);
         let mut pairs: Vec<Correspondence> = (0..300)
             .map(|_| {
                 let (a, x) = ([800.0 * unit(), 600.0 * unit()], 700.0 * unit());

@@ -1,6 +1,6 @@
 //! The rotations that rectify two cameras, by square roots alone.
 
-use crate::geometry::matrix::{Mat3, cross, dot, product, times, transpose};
+use crate::geometry::matrix::{Mat3, cross, direction, dot, product, times, transpose};
 
 /// A unit quaternion (w, x, y, z) of a rotation matrix, w ≥ 0 (Shepperd 1978).
 fn quaternion(m: &Mat3) -> [f64; 4] {
@@ -15,12 +15,7 @@ fn quaternion(m: &Mat3) -> [f64; 4] {
         2 => [b, d, 1.0 + 2.0 * m[1][1] - trace, f],
         _ => [c, e, f, 1.0 + 2.0 * m[2][2] - trace],
     };
-    unit(if q[0] < 0.0 { q.map(|v| -v) } else { q })
-}
-
-pub(super) fn unit<const N: usize>(v: [f64; N]) -> [f64; N] {
-    let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-    v.map(|x| x / norm)
+    direction(if q[0] < 0.0 { q.map(|v| -v) } else { q })
 }
 
 fn rotation([w, x, y, z]: [f64; 4]) -> Mat3 {
@@ -41,17 +36,17 @@ fn least_turn(from: [f64; 3], to: [f64; 3]) -> Option<Mat3> {
     let [x, y, z] = cross(from, to);
     // (1 + cos, sin · axis) is twice the half angle's quaternion.
     let w = 1.0 + dot(from, to);
-    (w > 1e-9).then(|| rotation(unit([w, x, y, z])))
+    (w > 1e-9).then(|| rotation(direction([w, x, y, z])))
 }
 
 /// The rotations from the left and the right camera to the rectified pair; `None` when the right camera
 /// stands on the left.
 pub(super) fn rectifying(r: &Mat3, t: [f64; 3]) -> Option<[Mat3; 2]> {
     let [w, x, y, z] = quaternion(r);
-    let half = rotation(unit([w + 1.0, x, y, z]));
+    let half = rotation(direction([w + 1.0, x, y, z]));
     let back = transpose(&half);
     // The left by half, the right by minus half: the new frames then differ only by a translation.
-    let between = unit(times(&back, t));
+    let between = direction(times(&back, t));
     if between[0] > 0.0 {
         return None;
     }
@@ -81,7 +76,7 @@ mod tests {
         #[test]
         fn quaternions_come_back(q in proptest::array::uniform4(-1.0_f64..1.0)) {
             prop_assume!(q.iter().map(|v| v * v).sum::<f64>() > 1e-3);
-            let m = rotation(unit(q));
+            let m = rotation(direction(q));
             prop_assert!(far(&m, &rotation(quaternion(&m))) < 1e-12, "{:?}", m);
         }
 
@@ -89,7 +84,7 @@ mod tests {
         fn rectified_cameras_stand_side_by_side(
             q in proptest::array::uniform3(-0.3_f64..0.3), y in -2.0_f64..2.0, z in -2.0_f64..2.0,
         ) {
-            let r = rotation(unit([1.0, q[0], q[1], q[2]]));
+            let r = rotation(direction([1.0, q[0], q[1], q[2]]));
             let t = [-3.0, y, z];
             let Some([a, b]) = rectifying(&r, t) else { return Ok(()) };
             let identity = product(&a, &transpose(&a));

@@ -7,10 +7,10 @@
 //! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms fix what the
 //! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
-use super::half::{nearest_rotation, unit};
+use super::half::nearest_rotation;
 use crate::geometry::linear::{eigen, solve};
 use crate::geometry::matrix::{
-    Mat3, adjugate, cayley, cross, dot, is_finite, product, skew, times, transpose,
+    Mat3, adjugate, cayley, cross, direction, dot, is_finite, product, skew, times, transpose,
 };
 use crate::numeric::{exp_f64, length, median};
 
@@ -71,7 +71,7 @@ impl Relative {
         let turned: [f64; 3] = std::array::from_fn(|i| self.direction[i] + d[3] * p[i] + d[4] * q[i]);
         Self {
             rotation: nearest_rotation(&product(&cayley([d[0], d[1], d[2]]), &self.rotation)),
-            direction: unit(turned),
+            direction: direction(turned),
             log_focal: self.log_focal + d[5].clamp(-1.0, 1.0),
             log_ratio: self.log_ratio + d[6].clamp(-1.0, 1.0),
         }
@@ -249,13 +249,13 @@ fn tangents(v: [f64; 3]) -> [[f64; 3]; 2] {
     let least = (0..3).fold(0, |best, i| if v[i].abs() < v[best].abs() { i } else { best });
     let mut axis = [0.0; 3];
     axis[least] = 1.0;
-    let p = unit(cross(v, axis));
+    let p = direction(cross(v, axis));
     [p, cross(v, p)]
 }
 
 /// Rows made orthonormal, the first kept; `None` when they are far from those of a rotation.
 fn orthonormal(m: &Mat3) -> Option<Mat3> {
-    let row = |v: [f64; 3]| (dot(v, v).sqrt() > 1e-6).then(|| unit(v));
+    let row = |v: [f64; 3]| (dot(v, v).sqrt() > 1e-6).then(|| direction(v));
     let x = row(m[0])?;
     let along = dot(m[1], x);
     let y = row(std::array::from_fn(|i| m[1][i] - along * x[i]))?;
