@@ -1,6 +1,6 @@
 //! From the entries of a calibration file to cameras and rectified pairs.
 
-use super::document::{Document, Entry, Syntax, Value};
+use super::document::{Document, Entry, Parsed, Syntax, Value};
 use super::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
     check_rotation,
@@ -55,21 +55,15 @@ fn lacks(documents: &[Document], names: &str, what: &str) -> Error {
 }
 
 pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
-    if let [document] = documents
-        && document.syntax == Syntax::Middlebury
-    {
-        let pair = middlebury(document)?;
-        if pair.projection == Projection::Affine {
-            return Err(document.wrong("an affine pair has no cameras: it is rectified already".to_owned()));
+    if let [document] = documents {
+        match document.syntax {
+            Syntax::Middlebury => return side_by_side(document),
+            Syntax::Kitti => {
+                let reason = "KITTI's pictures are rectified already: `stereo --calibration` takes this file";
+                return Err(document.wrong(reason));
+            }
+            Syntax::Yaml | Syntax::Xml | Syntax::Flow | Syntax::Kalibr => {}
         }
-        return Ok(side_by_side(document, &pair));
-    }
-    if let [document] = documents
-        && document.syntax == Syntax::Kitti
-    {
-        return Err(
-            document.wrong("KITTI's pictures are rectified already: `stereo --calibration` takes this file")
-        );
     }
     if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
@@ -92,15 +86,13 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
             (document, turned, document.vector(entry)?)
         }
     };
-    let wrong = |e: Error| match e {
-        Error::Mismatch(reason) => document.wrong(reason),
-        other => other,
-    };
     let sizes = sizes(documents)?;
     let stored = stored.or(posed);
     let calibration = StereoCalibration { cameras, sizes, rotation, translation, stored };
-    calibration.check().map_err(wrong)?;
-    Ok(calibration)
+    calibration.check().map(|()| calibration).map_err(|e| match e {
+        Error::Mismatch(reason) => document.wrong(reason),
+        other => other,
+    })
 }
 
 /// The files that hold a single camera, unless one holds both.
@@ -153,19 +145,13 @@ fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
             document.wrong_at(entry, format!("is no known name of a distortion: expected one of {names}"))
         );
     }
-    match found[1 - missing] {
-        true => {
-            let side = ["left", "right"][missing];
-            Err(lacks(
-                documents,
-                names,
-                &format!(
-                    "the {side} camera's distortion, but the other camera has one; give zeros if there is none"
-                ),
-            ))
-        }
-        false => Ok(()),
+    if !found[1 - missing] {
+        return Ok(());
     }
+    let side = ["left", "right"][missing];
+    let what =
+        format!("the {side} camera's distortion, but the other camera has one; give zeros if there is none");
+    Err(lacks(documents, names, &what))
 }
 
 /// Fails where two files give different numbers for the same entry of the pair.
@@ -227,9 +213,8 @@ fn distortion(document: &Document, entry: &Entry) -> Result<Distortion> {
 
 fn rotation(document: &Document, entry: &Entry) -> Result<Mat3> {
     let m: Mat3 = document.fixed(entry)?;
-    check_rotation(&entry.key, &m)
-        .map_err(|reason| document.wrong(format!("line {}: {reason}", entry.line)))?;
-    Ok(m)
+    let wrong = |reason| document.wrong(format!("line {}: {reason}", entry.line));
+    check_rotation(&entry.key, &m).map(|()| m).map_err(wrong)
 }
 
 /// A number of pixels.
@@ -319,10 +304,7 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
 
 /// The rectified pair of two projections: f, cx, cy, and the baseline from P2\[0\]\[3\] − P1\[0\]\[3\] = −f · baseline. P1\[0\]\[3\]
 /// is 0 unless both are in the frame of a third camera.
-pub(super) fn from_projections(
-    projections: &[[[f64; 4]; 3]; 2],
-) -> std::result::Result<RectifiedCalibration, String> {
-    let [p1, p2] = projections;
+pub(super) fn from_projections([p1, p2]: &[[[f64; 4]; 3]; 2]) -> Parsed<RectifiedCalibration> {
     let focal = p1[0][0];
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * focal.abs();
     let same = close(p2[0][0], focal) && close(p1[1][1], focal) && close(p2[1][1], focal);
@@ -338,7 +320,7 @@ pub(super) fn from_projections(
 }
 
 /// OpenCV's Q, or a multiple of it, which maps to the same points.
-fn from_q(q: &[[f64; 4]; 4]) -> std::result::Result<RectifiedCalibration, String> {
+fn from_q(q: &[[f64; 4]; 4]) -> Parsed<RectifiedCalibration> {
     let q = q.map(|row| row.map(|v| v / q[0][0]));
     let plain = [
         [1.0, 0.0, 0.0, q[0][3]],
@@ -364,12 +346,7 @@ fn agree(a: &RectifiedCalibration, b: &RectifiedCalibration) -> bool {
     baselines > 0.999 && pixels(a).into_iter().zip(pixels(b)).all(close)
 }
 
-fn sound(
-    focal: f64,
-    principal: [f64; 2],
-    doffs: f64,
-    baseline: f64,
-) -> std::result::Result<RectifiedCalibration, String> {
+fn sound(focal: f64, principal: [f64; 2], doffs: f64, baseline: f64) -> Parsed<RectifiedCalibration> {
     let positive = |v: f64| v > 1e-9 && v < 1e12;
     if !positive(focal) {
         return Err(format!("the focal length is {focal}: expected pixels, above 0"));
@@ -431,18 +408,22 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     Ok(RectifiedCalibration { size, range, ..found })
 }
 
-fn side_by_side(document: &Document, pair: &RectifiedCalibration) -> StereoCalibration {
-    debug_assert_eq!(document.syntax, Syntax::Middlebury, "the only rectified pair with cameras");
+/// The cameras of Middlebury's file, the only rectified pair that has them.
+fn side_by_side(document: &Document) -> Result<StereoCalibration> {
+    let pair = middlebury(document)?;
+    if pair.projection == Projection::Affine {
+        return Err(document.wrong("an affine pair has no cameras: it is rectified already"));
+    }
     let camera = |doffs: f64| Camera {
         focal: [pair.focal; 2],
         principal: [pair.principal[0] + doffs, pair.principal[1]],
         distortion: Distortion::default(),
     };
-    StereoCalibration {
+    Ok(StereoCalibration {
         cameras: [camera(0.0), camera(pair.doffs)],
         sizes: [pair.size; 2],
         rotation: IDENTITY,
         translation: [-pair.baseline, 0.0, 0.0],
         stored: None,
-    }
+    })
 }
