@@ -71,11 +71,12 @@ impl Document {
             Syntax::Kitti => kitti::parse(text),
             Syntax::Middlebury => s2p::entries(text).map_or_else(|| middlebury::parse(text), Ok),
         };
-        let found = syntax(text).and_then(|s| Ok((s, entries(s)?)));
-        let found =
-            found.and_then(|(s, e)| no_key_twice(e.iter().map(|e| (&e.key, e.line))).map(|()| (s, e)));
-        let (syntax, entries) = found.map_err(|reason| Error::format(path, reason))?;
-        Ok(Self { path: path.into(), syntax, entries })
+        let found = syntax(text).and_then(|syntax| {
+            let entries = entries(syntax)?;
+            no_key_twice(entries.iter().map(|e| (&e.key, e.line)))?;
+            Ok(Self { path: path.into(), syntax, entries })
+        });
+        found.map_err(|reason| Error::format(path, reason))
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

@@ -2,8 +2,7 @@
 
 use super::document::{Document, Syntax};
 use super::{load, opencv, s2p};
-use crate::files::extension;
-use crate::files::write_atomically;
+use crate::files::{extension, write_atomically};
 use crate::image::Size;
 use crate::{Error, Result};
 use std::io::Write;
@@ -260,33 +259,26 @@ impl RectifiedCalibration {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         Self::check_name(path)?;
+        let wrong = |reason: &str| Error::format(path, reason);
         let is_named = |word| path.file_name().is_some_and(|name| name.to_string_lossy().contains(word));
         let ros = is_named("camera_info");
         let text = match (extension(path).as_str(), self.projection) {
             ("txt", _) if is_named("disp_min_max") => {
-                s2p::text(self.range.ok_or_else(|| Error::format(path, "the range is unknown"))?)
+                s2p::text(self.range.ok_or_else(|| wrong("the range is unknown"))?)
             }
             ("txt", _) => self.to_text(),
             (_, Projection::Affine) => {
-                return Err(Error::format(
-                    path,
-                    "OpenCV's and ROS's files hold no affine cameras; write .txt",
-                ));
+                return Err(wrong("OpenCV's and ROS's files hold no affine cameras; write .txt"));
             }
             ("xml", _) => self.to_xml(),
             ("json", _) => self.to_json(),
             _ if ros && self.doffs != 0.0 => {
                 let reason = "ROS's files hold no cameras whose principal points differ; write .txt or .yml";
-                return Err(Error::format(path, reason));
+                return Err(wrong(reason));
             }
             _ if ros => {
-                let size = self.size.ok_or_else(|| {
-                    Error::format(
-                        path,
-                        "ROS's files hold the size of the images, which is unknown; write .txt or .yml",
-                    )
-                })?;
-                self.to_ros(size)
+                let reason = "ROS's files hold the size of the images, which is unknown; write .txt or .yml";
+                self.to_ros(self.size.ok_or_else(|| wrong(reason))?)
             }
             _ => self.to_yaml(),
         };
