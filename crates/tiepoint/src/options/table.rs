@@ -389,17 +389,13 @@ impl Names {
                 Kind::Name(names) => names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
                 Kind::Path => "a path".to_owned(),
             };
-            let words = match (allowed.words(), value) {
+            let words = match (allowed.words(), T::kind(), value) {
                 // No range is declared: the number does not fit the type.
-                (words, Value::Integer(-0x8000_0000..0))
-                    if words.is_empty() && matches!(T::kind(), Kind::Integer) =>
-                {
-                    "0 or more".to_owned()
-                }
-                (words, Value::Integer(_)) if words.is_empty() && matches!(T::kind(), Kind::Integer) => {
-                    "nearer to 0".to_owned()
-                }
-                (words, _) => words,
+                (words, Kind::Integer, Value::Integer(value)) if words.is_empty() => match value {
+                    -0x8000_0000..0 => "0 or more".to_owned(),
+                    _ => "nearer to 0".to_owned(),
+                },
+                (words, ..) => words,
             };
             let more = if words.is_empty() { words } else { format!(": {words}") };
             Error::option(self.field, value, kind + &more + in_words(self.unit))
