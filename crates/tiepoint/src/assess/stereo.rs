@@ -157,20 +157,10 @@ impl StereoEvidence {
 
     /// Which disparities to search, if the range was too short.
     pub fn range_advice(&self) -> String {
-        match self.wanted {
-            Some((0, count)) if self.min_disparity == 0 => {
-                format!("tie points ask for `--disparities {count}`")
-            }
-            Some((first, count)) => {
-                format!("tie points ask for `--min-disparity {first} --disparities {count}`")
-            }
-            None => {
-                let count = (2 * self.disparities).min(4096);
-                match self.min_disparity {
-                    0 => format!("try `--disparities {count}`"),
-                    least => format!("try `--min-disparity {least} --disparities {count}`"),
-                }
-            }
+        let told = if self.wanted.is_some() { "tie points ask for" } else { "try" };
+        match self.wanted.unwrap_or((self.min_disparity, (2 * self.disparities).min(4096))) {
+            (0, count) if self.min_disparity == 0 => format!("{told} `--disparities {count}`"),
+            (first, count) => format!("{told} `--min-disparity {first} --disparities {count}`"),
         }
     }
 
@@ -260,13 +250,8 @@ impl StereoEvidence {
         }
         if self.same {
             let text = "left and right are the same picture".into();
-            reasons.push(Reason::share_above(
-                "same",
-                1.0,
-                SAME,
-                text,
-                "Which pictures did the two cameras take?",
-            ));
+            let next = "Which pictures did the two cameras take?";
+            reasons.push(Reason::share_above("same", 1.0, SAME, text, next));
         }
         if let Some(bare) = self.bare {
             let text =
