@@ -100,13 +100,10 @@ impl Turned {
                 "the lens distortion folds back inside the picture: the calibration does not describe its edges".into(),
             ));
         }
-        let least = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::INFINITY, f64::min);
-        let most = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::NEG_INFINITY, f64::max);
+        let none = [f64::INFINITY, f64::NEG_INFINITY];
+        let span = |s: &[[f64; 2]], c: usize| s.iter().fold(none, |all, p| either([all, [p[c]; 2]]));
         if !inner {
-            return Ok([0, 1].map(|c| {
-                let all = sides.iter().map(|s| [least(s, c), most(s, c)]);
-                all.reduce(|a, b| either([a, b])).unwrap_or([0.0; 2])
-            }));
+            return Ok([0, 1].map(|c| sides.iter().fold(none, |all, s| either([all, span(s, c)]))));
         }
         // A picture turned by 90° has other sides at its top and left.
         let mut across = [&left, &right];
@@ -115,7 +112,7 @@ impl Turned {
             (across, down) = (down, across);
         }
         let between = |pair: [&Vec<[f64; 2]>; 2], c: usize| {
-            let ends = pair.map(|s| [least(s, c), most(s, c)]);
+            let ends = pair.map(|s| span(s, c));
             let [first, last] = if middle(ends[0]) <= middle(ends[1]) { ends } else { [ends[1], ends[0]] };
             [first[1], last[0]]
         };
@@ -149,7 +146,10 @@ pub(super) fn framed(
     let spans = |c: usize| boxes.map(|bounds| bounds[c]);
     let rows = if options.frame == OutputFrame::All { either(spans(1)) } else { both(spans(1)) };
     let (columns, width) = columns(spans(0), options);
-    check(rows, width, valid)?;
+    if !(length(rows) > 1e-9 && width > 1e-9) {
+        let reason = if valid { NOTHING_VALID } else { "the pictures share no row once they are turned" };
+        return Err(Error::Degenerate { model: "rectification", reason });
+    }
     let fitting = |n: usize, length: f64| (n as f64 - 1.0).max(1.0) / length;
     let [by_width, by_height] = [fitting(input.width, width), fitting(input.height, length(rows))];
     let (focal, size) = match options.frame {
@@ -174,17 +174,6 @@ fn columns(spans: [Span; 2], options: &RectifyOptions) -> ([Span; 2], f64) {
         (Principal::Shared, OutputFrame::Valid) => ([both(spans); 2], length(both(spans))),
         (Principal::Shared, _) => ([either(spans); 2], length(either(spans))),
     }
-}
-
-fn check(rows: Span, width: f64, valid: bool) -> Result<()> {
-    let reason = match valid {
-        true => NOTHING_VALID,
-        false => "the pictures share no row once they are turned",
-    };
-    if length(rows) > 1e-9 && width > 1e-9 {
-        return Ok(());
-    }
-    Err(Error::Degenerate { model: "rectification", reason })
 }
 
 /// The scale of the input, unless the size that follows is too large.
