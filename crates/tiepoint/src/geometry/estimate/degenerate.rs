@@ -42,20 +42,14 @@ const BY_CHANCE: &str = "they agree no better than chance would";
 
 /// An error of a search that drew all samples that are allowed, but not all that there are.
 pub(super) fn so_far(error: Error) -> Error {
-    match error {
-        Error::Degenerate { model, reason } => {
-            let reason = match reason {
-                NO_SAMPLE => "no sample of them gives one, of as many as max_iterations allows",
-                FEW_AGREE => "too few different places agree, in as many samples as max_iterations allows",
-                BY_CHANCE => {
-                    "they agree no better than chance would, in as many samples as max_iterations allows"
-                }
-                settled => settled,
-            };
-            Error::Degenerate { model, reason }
-        }
-        other => other,
-    }
+    let Error::Degenerate { model, reason } = error else { return error };
+    let reason = match reason {
+        NO_SAMPLE => "no sample of them gives one, of as many as max_iterations allows",
+        FEW_AGREE => "too few different places agree, in as many samples as max_iterations allows",
+        BY_CHANCE => "they agree no better than chance would, in as many samples as max_iterations allows",
+        settled => settled,
+    };
+    Error::Degenerate { model, reason }
 }
 
 /// Pairs of matches off the plane that are tried.
@@ -65,22 +59,20 @@ const PARALLAX_SAMPLES: usize = 200;
 /// parallax.
 const PARALLAX_LIMITS: i32 = 8;
 
-fn error(kind: ModelKind, reason: &'static str) -> Error {
+pub(super) fn error(kind: ModelKind, reason: &'static str) -> Error {
     Error::Degenerate { model: kind.noun(), reason }
 }
 
 /// The error when no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    match spread(judge, &all) {
-        [major, _] if major < judge.threshold * judge.threshold => {
-            error(judge.kind, "all matches lie at one point")
-        }
-        [_, minor] if minor < judge.threshold * judge.threshold => {
-            error(judge.kind, "all matches lie on a line")
-        }
-        _ => error(judge.kind, NO_SAMPLE),
-    }
+    let least = judge.threshold * judge.threshold;
+    let reason = match spread(judge, &all) {
+        [major, _] if major < least => "all matches lie at one point",
+        [_, minor] if minor < least => "all matches lie on a line",
+        _ => NO_SAMPLE,
+    };
+    error(judge.kind, reason)
 }
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
@@ -200,7 +192,7 @@ pub(super) fn check(
     all.check(model, inliers, false_alarms, || {
         let every: Vec<usize> = (0..all.points.len()).collect();
         let counts = all.cpu.map(4, |i| all.different(i % 2, if i < 2 { &every } else { inliers }));
-        Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) }
+        [counts[0].min(counts[1]), counts[2].min(counts[3])]
     })?;
     match all.kind {
         ModelKind::Fundamental if on_a_plane(all, judge, model, inliers) => Err(error(all.kind, ON_A_PLANE)),
@@ -210,15 +202,6 @@ pub(super) fn check(
         }
         _ => Ok(()),
     }
-}
-
-/// The number of matches at different points, in A or in B, whichever has fewer.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::geometry) struct Places {
-    /// Of all matches.
-    pub(in crate::geometry) all: usize,
-    /// Of those that agree.
-    pub(in crate::geometry) agreeing: usize,
 }
 
 impl Judge<'_> {
@@ -237,19 +220,19 @@ impl Judge<'_> {
     }
 
     /// Fails when the inliers lie at too few places, at one point or on a line, or when chance could explain them.
-    /// `places` counts different places and is called only if the result depends on it; `most_alarms` is the largest
-    /// number of false alarms.
+    /// `places` counts the different [`places`](Self::places) of all matches and of those that agree, and is called only if
+    /// the result depends on it; `most_alarms` is the largest number of false alarms.
     pub(in crate::geometry) fn check(
         &self,
         model: &Mat3,
         inliers: &[usize],
         most_alarms: f64,
-        places: impl FnOnce() -> Places,
+        places: impl FnOnce() -> [usize; 2],
     ) -> Result<()> {
         let most_alarms = libm::log(most_alarms);
         let (kind, sample) = (self.kind, self.kind.minimum());
         let p = chance(self, model, inliers);
-        let Places { all: n, agreeing: k } = self.enough(inliers, p, most_alarms).unwrap_or_else(places);
+        let [n, k] = self.enough(inliers, p, most_alarms).unwrap_or_else(places);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
@@ -303,11 +286,8 @@ impl Judge<'_> {
     /// Whether a line passes through all different points of an image but one, which leaves a homography open.
     pub(super) fn all_but_one_on_a_line(&self) -> bool {
         let points = self.points;
-        let places: [Vec<[f64; 3]>; 2] = [
-            (0..points.len()).map(|i| points.a(i)).collect(),
-            (0..points.len()).map(|i| points.b(i)).collect(),
-        ];
-        places.iter().any(|places| {
+        [Points::a, Points::b].into_iter().any(|place| {
+            let places: Vec<[f64; 3]> = (0..points.len()).map(|i| place(points, i)).collect();
             let Some(first) = places.first() else { return true };
             let Some(second) = places.iter().find(|p| *p != first) else { return true };
             let Some(third) = places.iter().find(|p| *p != first && *p != second) else { return true };
@@ -322,9 +302,9 @@ impl Judge<'_> {
         })
     }
 
-    /// The places of only a part of the inliers, if there are very many of them and counting all could not change the
-    /// answer; otherwise `None`.
-    fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<Places> {
+    /// The number of all matches and of the places of only a part of the inliers, if there are very many of them and
+    /// counting all could not change the answer; otherwise `None`.
+    fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<[usize; 2]> {
         const MANY: usize = 4096;
         const PART: usize = 2048;
         if inliers.len() < MANY {
@@ -336,7 +316,7 @@ impl Judge<'_> {
         // alarms rise with n.
         let fall_from_here = k >= sample && (n - k) as f64 * p <= (k + 1 - sample) as f64;
         let are_few = || false_alarms(n, k, sample, p) <= most_alarms;
-        (fall_from_here && are_few()).then_some(Places { all: n, agreeing: k })
+        (fall_from_here && are_few()).then_some([n, k])
     }
 }
 
@@ -505,7 +485,7 @@ mod tests {
             let mut count = 0;
             let found = judge.check(&normalised, &all, 1e-6, || {
                 count += 1;
-                Places { all: judge.places(&all), agreeing: judge.places(&all) }
+                [judge.places(&all); 2]
             });
             assert_eq!(count, i32::from(counted), "{different} places");
             assert_eq!(found.is_ok(), different >= 8, "{different} places: {found:?}");

@@ -33,13 +33,12 @@ mod step;
 
 use super::calibration::Camera;
 use super::linear::smallest_eigenvector;
-use super::matrix::{IDENTITY, Mat3, flat, is_finite, unit};
+use super::matrix::{IDENTITY, Mat3, flat, is_finite, of_flat, unit};
 use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::{Above, OrInfinite, options};
 use crate::{Error, Result};
-use degenerate::Places;
 use judge::Judge;
 use parts::{joined, sums};
 use points::Points;
@@ -228,19 +227,14 @@ pub fn fit(
             return Err(Error::TooFewMatches { model: kind.noun(), found, needed });
         }
         let all = problem.judge(&problem.points);
-        let undetermined =
-            Error::Degenerate { model: kind.noun(), reason: "the matches do not determine it" };
-        let start = all.linear().ok_or(undetermined)?;
+        let start = all.linear().ok_or_else(|| degenerate::error(kind, "the matches do not determine it"))?;
         // Matches may lie in any area, however small, but not on a line.
         let narrow = Judge::new(kind, &problem.points, NARROW_PX, problem.rays, cpu);
         let every: Vec<usize> = (0..problem.points.len()).collect();
         let places = narrow.places(&every);
-        narrow.check(&start.model, &every, f64::INFINITY, || Places { all: places, agreeing: places })?;
+        narrow.check(&start.model, &every, f64::INFINITY, || [places; 2])?;
         if kind == ModelKind::Homography && narrow.all_but_one_on_a_line() {
-            return Err(Error::Degenerate {
-                model: kind.noun(),
-                reason: "all matches but one lie on a line",
-            });
+            return Err(degenerate::error(kind, "all matches but one lie on a line"));
         }
         let best = all.settle(start);
         problem.found(&all, &best, all.inliers(&best.model), 0)
@@ -388,12 +382,11 @@ impl Judge<'_> {
                     _ => add([u * x, u * y, u, v * x, v * y, v, x, y, 1.0]),
                 }
             }
-            let [a, b, c, d, e, f, g, h, i] = smallest_eigenvector(square);
-            model = [[a, b, c], [d, e, f], [g, h, i]];
+            model = of_flat(smallest_eigenvector(square));
             match kind {
                 ModelKind::Homography => {
                     // In front of both cameras the denominator is positive: at the origin, the centre of all places.
-                    let sign = if i < 0.0 { -1.0 } else { 1.0 };
+                    let sign = if model[2][2] < 0.0 { -1.0 } else { 1.0 };
                     model = model.map(|row| row.map(|v| sign * v));
                 }
                 ModelKind::Essential => {}

@@ -9,7 +9,6 @@
 use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};
 use crate::device::Cpu;
-use crate::geometry::estimate::degenerate::Places;
 use crate::geometry::estimate::{Fit, residuals};
 use crate::geometry::linear::nearest_rotation;
 use crate::geometry::matrix::{Mat3, determinant, inverse, product};
@@ -33,7 +32,7 @@ pub(super) fn decide(
         let judge = prepared.judge(kind, cpu);
         let inliers = judge.inliers(&found.model);
         let all = *all.get_or_insert_with(|| judge.places(&(0..prepared.len()).collect::<Vec<_>>()));
-        let places = Places { all, agreeing: judge.places(&inliers) };
+        let places = [all, judge.places(&inliers)];
         let checked = judge.check(&found.model, &inliers, options.false_alarms, || places);
         checked.is_ok().then_some(Supported { found, inliers })
     };
@@ -58,7 +57,9 @@ pub(super) fn decide(
         (Some(m), _) | (None, Some(m)) => m.inliers.clone(),
         (None, None) => return TwoView::degenerate(found.iterations),
     };
-    let in_pixels = homography.as_ref().and_then(|m| prepared.homography(&m.found));
+    let to_pixels = |kind, m: &Supported| prepared.points.to_pixels(kind, &m.found.model);
+    let h_in_pixels = |m| Homography::new(to_pixels(ModelKind::Homography, m)).ok();
+    let in_pixels = homography.as_ref().and_then(h_in_pixels);
     let inliers: Vec<u32> = agreeing.iter().map(|&p| prepared.usable[p] as u32).collect();
     let configuration = match in_pixels {
         _ if options.detect_watermark && is_watermark(pair, &inliers, options) => Configuration::Watermark,
@@ -66,9 +67,7 @@ pub(super) fn decide(
         Some(_) | None if calibrated => Configuration::Calibrated,
         Some(_) | None => Configuration::Uncalibrated,
     };
-    let f_in_pixels = |m: &Supported| {
-        Fundamental::new(prepared.points.to_pixels(ModelKind::Fundamental, &m.found.model)).ok()
-    };
+    let f_in_pixels = |m| Fundamental::new(to_pixels(ModelKind::Fundamental, m)).ok();
     TwoView {
         configuration,
         inliers,

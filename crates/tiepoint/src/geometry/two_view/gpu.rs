@@ -8,7 +8,7 @@ use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
 use crate::geometry::ModelKind;
 use crate::geometry::estimate::gpu::{FOUND, NUMBERS, Search, read, source};
 use crate::geometry::matrix::flat;
-use tiepoint_gpu::{Kernel, KernelSource, Mark};
+use tiepoint_gpu::{Kernel, Mark};
 
 /// The most matches of the pairs that are searched together, unless one pair has more: 60 bytes each on the device and
 /// on the host.
@@ -105,11 +105,6 @@ struct KindSlots<'s> {
     pair: &'s mut [u32],
     key: &'s mut u64,
     until: &'s mut [u64],
-}
-
-/// The programs of the search for all kinds of model.
-pub(super) fn sources() -> [KernelSource; 3] {
-    KINDS.map(source)
 }
 
 impl GpuVerifier {
@@ -267,7 +262,8 @@ impl Slots<'_> {
             let (a, b) = (flat(&rays.ray_from_a), flat(&rays.ray_from_b));
             std::array::from_fn(|i| if i < 9 { a[i] } else { b[i - 9] })
         });
-        let limits = [ModelKind::Homography, ModelKind::Fundamental].map(|kind| prepared.limit(kind));
+        let limit = |kind| prepared.judge(kind, &Cpu::sequential()).limit;
+        let limits = [ModelKind::Homography, ModelKind::Fundamental].map(limit);
         self.numbers[..2].copy_from_slice(&limits.map(f64::to_bits));
         self.numbers[2..].copy_from_slice(&rays.map(f64::to_bits));
         for of in &mut self.kinds {

@@ -195,7 +195,7 @@ impl Verifier {
 
     /// The programs that a GPU needs.
     pub(crate) fn sources() -> [tiepoint_gpu::KernelSource; 3] {
-        gpu::sources()
+        prepared::KINDS.map(super::estimate::gpu::source)
     }
 
     /// Reserves memory of a GPU, and of the host for transfers, for this many pairs and matches at a time, for instance

@@ -2,15 +2,14 @@
 
 use super::{ImagePair, TwoViewOptions, evidence};
 use crate::device::Cpu;
+use crate::geometry::ModelKind;
 use crate::geometry::calibration::Camera;
-use crate::geometry::estimate::Fit;
-use crate::geometry::estimate::is_usable;
 use crate::geometry::estimate::judge::Judge;
 use crate::geometry::estimate::points::Points;
 use crate::geometry::estimate::rays::Rays;
 use crate::geometry::estimate::sampler::Sampler;
 use crate::geometry::estimate::search::{BATCH, Budget, Extent, search};
-use crate::geometry::{Homography, ModelKind};
+use crate::geometry::estimate::{Fit, is_usable};
 use crate::numeric::finish;
 use std::sync::Arc;
 
@@ -92,17 +91,9 @@ impl Prepared {
         Judge::new(kind, &self.points, self.threshold_px * by, self.rays, cpu)
     }
 
-    pub(super) fn limit(&self, kind: ModelKind) -> f64 {
-        self.judge(kind, &Cpu::sequential()).limit
-    }
-
     pub(super) fn sampler(&self, kind: ModelKind, most: u32) -> Sampler {
         let key = finish(self.seed ^ finish(self.key ^ finish(kind.minimum() as u64)));
         Sampler::keyed(self.order.clone(), self.graded, kind.minimum(), f64::from(most), key)
-    }
-
-    pub(super) fn homography(&self, found: &Fit) -> Option<Homography> {
-        Homography::new(self.points.to_pixels(ModelKind::Homography, &found.model)).ok()
     }
 }
 

@@ -365,5 +365,5 @@ fn every_device_finds_what_the_cpu_finds() {
 }
 
 pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-    prepared::KINDS.map(crate::geometry::estimate::gpu::source).into()
+    Verifier::sources().into()
 }
