@@ -73,9 +73,10 @@ impl CollectionEvidence {
                 continue;
             }
             let (size, below) = search.group(root, &neighbours);
-            match size {
-                1 => alone += 1,
-                _ => groups.push(size),
+            if size == 1 {
+                alone += 1
+            } else {
+                groups.push(size)
             }
             let joins = |(edge, part): (usize, usize)| (part.min(size - part) >= 2).then(|| pairs[edge].ends);
             bridges.extend(below.into_iter().filter_map(joins));
@@ -97,7 +98,8 @@ impl CollectionEvidence {
         let largest = self.groups.first().copied().unwrap_or(0);
         let outside = (read - largest) as f64 / all;
         let alone = self.alone as f64 / all;
-        let weak = self.weak as f64 / self.pairs.max(1) as f64;
+        let of_pairs = |count: usize| count as f64 / self.pairs.max(1) as f64;
+        let [weak, turned, pairs] = [self.weak, self.turned, self.pairs].map(counted);
         let more = "Photographs from between may join them, or more pairs (`--pairs exhaustive`), if not all were tried";
         Assessment::of(vec![
             Reason {
@@ -106,9 +108,7 @@ impl CollectionEvidence {
                 expected: "one group of all photographs".into(),
                 verdict: Verdict::above(outside, OUTSIDE),
                 text: match (largest, self.groups.len()) {
-                    (n, 1) if n == read => {
-                        format!("all {} photographs are connected", counted(n))
-                    }
+                    (n, 1) if n == read => format!("all {} photographs are connected", counted(n)),
                     (_, 0) => "no two photographs are connected".into(),
                     (n, _) => {
                         let [n, all] = [n, read].map(counted);
@@ -142,24 +142,16 @@ impl CollectionEvidence {
             },
             Reason::share_above(
                 "weak pairs",
-                weak,
+                of_pairs(self.weak),
                 MANY_WEAK,
-                format!(
-                    "in {} of {} verified pairs fewer than a tenth of the matches agree",
-                    counted(self.weak),
-                    counted(self.pairs)
-                ),
+                format!("in {weak} of {pairs} verified pairs fewer than a tenth of the matches agree"),
                 "Do they show one scene? `tiepoint match A B` judges a pair; a lower `--ratio` and more `--min-inliers` verify fewer",
             ),
             Reason::share_above(
                 "turned",
-                self.turned as f64 / self.pairs.max(1) as f64,
+                of_pairs(self.turned),
                 TURNED,
-                format!(
-                    "in {} of {} verified pairs the camera only turned",
-                    counted(self.turned),
-                    counted(self.pairs)
-                ),
+                format!("in {turned} of {pairs} verified pairs the camera only turned"),
                 "A reconstruction needs photographs from several places",
             ),
             Reason::share_above(
@@ -233,21 +225,14 @@ mod tests {
         let two = [triangle(0), triangle(3)].concat();
         let joined = [&two[..], &[[2, 3]]].concat();
         let twice = [&joined[..], &[[0, 5]]].concat();
+        let leaf = [&triangle(0)[..], &[[2, 3]]].concat();
         for (name, count, pairs, groups, alone, bridges, verdict) in [
             ("nothing", 0, vec![], vec![], 0, vec![], Verdict::Good),
             ("three alone", 3, vec![], vec![], 3, vec![], Verdict::Poor),
             ("one group", 6, twice, vec![6], 0, vec![], Verdict::Good),
             ("a bridge", 6, joined.clone(), vec![6], 0, vec![[2, 3]], Verdict::Doubtful),
             ("two groups", 6, two, vec![3, 3], 0, vec![], Verdict::Poor),
-            (
-                "a leaf is no group",
-                4,
-                [&triangle(0)[..], &[[2, 3]]].concat(),
-                vec![4],
-                0,
-                vec![],
-                Verdict::Good,
-            ),
+            ("a leaf is no group", 4, leaf, vec![4], 0, vec![], Verdict::Good),
             ("one alone of seven", 7, joined, vec![6], 1, vec![[2, 3]], Verdict::Doubtful),
         ] {
             let pairs: Vec<_> = pairs
@@ -255,16 +240,9 @@ mod tests {
                 .map(|ends| PairCounts { ends, matches: 40, inliers: 30, turned: false })
                 .collect();
             let found = CollectionEvidence::of(count, 0, &pairs);
-            let expected = CollectionEvidence {
-                photographs: count,
-                unreadable: 0,
-                groups,
-                alone,
-                bridges,
-                pairs: pairs.len(),
-                weak: 0,
-                turned: 0,
-            };
+            let (photographs, pairs) = (count, pairs.len());
+            let expected =
+                CollectionEvidence { photographs, groups, alone, bridges, pairs, ..Default::default() };
             assert_eq!(found, expected, "{name}");
             assert_eq!(found.assess().verdict, verdict, "{name}: {}", found.assess());
         }

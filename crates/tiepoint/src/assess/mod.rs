@@ -124,19 +124,14 @@ impl Assessment {
     /// of tie points differ. `doffs` is added to disparities for depth.
     pub fn of_rows(of_model: Option<Self>, agreement: &Agreement, doffs: f64) -> Self {
         let doubts = agreement.doubts(doffs);
+        let (points, px) = (counted(agreement.points), agreement.rms_vertical_px);
+        let agree = format!("the rows of {points} tie points differ by {px:.2} px");
         let rows = Reason {
             measure: "rows",
             value: agreement.rms_vertical_px,
             expected: "rows that agree, and a scene before the cameras".into(),
             verdict: if doubts.is_empty() { Verdict::Good } else { Verdict::Poor },
-            text: match doubts.is_empty() {
-                true => format!(
-                    "the rows of {} tie points differ by {:.2} px",
-                    counted(agreement.points),
-                    agreement.rms_vertical_px
-                ),
-                false => doubts.join("; "),
-            },
+            text: if doubts.is_empty() { agree } else { doubts.join("; ") },
             next: None,
         };
         let reasons = of_model.map_or_else(Vec::new, |found| found.reasons);
@@ -158,17 +153,14 @@ impl Assessment {
 
     /// With the reasons of another assessment after its own.
     pub fn with(self, other: Option<&Self>) -> Self {
-        Self::of(
-            self.reasons.into_iter().chain(other.into_iter().flat_map(|of| of.reasons.clone())).collect(),
-        )
+        let others = other.into_iter().flat_map(|of| of.reasons.clone());
+        Self::of(self.reasons.into_iter().chain(others).collect())
     }
 
     /// From reasons in the order of their importance. A good reason needs no next step.
     fn of(mut reasons: Vec<Reason>) -> Self {
-        reasons
-            .iter_mut()
-            .filter(|reason| reason.verdict == Verdict::Good)
-            .for_each(|reason| reason.next = None);
+        let good = reasons.iter_mut().filter(|reason| reason.verdict == Verdict::Good);
+        good.for_each(|reason| reason.next = None);
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
         let verdict = reasons.first().map_or(Verdict::Good, |reason| reason.verdict);
         Self { verdict, reasons }
@@ -184,7 +176,7 @@ impl std::fmt::Display for Assessment {
         for (i, reason) in told.take(most).enumerate() {
             write!(f, "{} {}", if i == 0 { ":" } else { ";" }, reason.text)?;
         }
-        let next = self.reasons.iter().filter_map(|reason| reason.next.as_deref()).next();
+        let next = self.reasons.iter().find_map(|reason| reason.next.as_deref());
         next.map_or(Ok(()), |next| write!(f, ". {next}"))
     }
 }

@@ -314,17 +314,16 @@ impl PairEvidence {
         });
         // Places tied by structure and matches that were given have no scale or turn of their own.
         let has_descriptors = !tie.first.is_empty();
+        let pair_of = |m: &Match| m.correspondence(keypoints[0], keypoints[1]);
         let residuals_of = |matches: &[Match]| {
-            let pairs: Vec<Correspondence> =
-                matches.iter().map(|m| m.correspondence(keypoints[0], keypoints[1])).collect();
-            residuals(&model, &pairs)
+            residuals(&model, &matches.iter().map(pair_of).collect::<Vec<Correspondence>>())
         };
         let threshold = options.robust.threshold_px;
         let homography = model.homography();
         let map = homography.filter(|_| has_descriptors);
         let contradicts = |m: &Match| map.as_ref().map_or([false; 2], |map| contradicts(map, keypoints, m));
         let contrary = |m: &Match| contradicts(m) != [false; 2];
-        let place = |m: &Match| cell(size, &keypoints[0][m.a as usize]);
+        let place = |m: &Match| keypoints[0][m.a as usize].place(size, 3);
         let reach = NEAR * size.width.max(size.height) as f64;
         let (mut cells, mut taken, mut near) =
             ([Cell::default(); 9], [const { vec![] }; 9], [const { vec![] }; 9]);
@@ -345,14 +344,14 @@ impl PairEvidence {
             .zip(first)
             .filter(|(m, residual)| *residual <= reach && !contrary(m))
             .filter_map(|(m, residual)| {
-                let Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
+                let Correspondence { a, b, .. } = pair_of(m);
                 let [x, y] = homography.as_ref()?.apply(a)?;
                 Some(((m, residual), Deviation { at: a, by: [b[0] - x, b[1] - y] }))
             })
             .unzip();
         let rival = map.map(|map| {
             let others = tie.first.iter().filter_map(|m| {
-                let pair @ Correspondence { a, b, .. } = m.correspondence(keypoints[0], keypoints[1]);
+                let pair @ Correspondence { a, b, .. } = pair_of(m);
                 let [x, y] = map.apply(a)?;
                 let by = [b[0] - x, b[1] - y];
                 (length(by) > ELSEWHERE).then_some((pair, by, contrary(m)))
@@ -371,7 +370,7 @@ impl PairEvidence {
         });
         let shifted = places.filter(|_| is_shift && unmoved.is_none());
         let stays = |&&i: &&usize| {
-            let Correspondence { a, b, .. } = tie.matches[i].correspondence(keypoints[0], keypoints[1]);
+            let Correspondence { a, b, .. } = pair_of(&tie.matches[i]);
             last[i] > STAYS[1] && length([b[0] - a[0], b[1] - a[1]]) < STAYS[0] * last[i]
         };
         let staying = homography.map(|_| tie.inliers.iter().filter(stays).count() as f64);
@@ -395,11 +394,11 @@ impl PairEvidence {
             let ring = last.iter().filter(|r| (RING * threshold..=outer * threshold).contains(*r)).count();
             ring as f64 / (area(outer) - area(RING))
         });
-        let shown = model.homography().map_or([true; 9], |map| shown(&map, size, size_b, &tie.hidden[1]));
+        let shown = homography.map_or([true; 9], |map| shown(&map, size, size_b, &tie.hidden[1]));
         let shown = std::array::from_fn(|i| shown[i] && !tie.hidden[0][i]);
         let inliers = different(keypoints, tie);
         let mut in_parts = [0_usize; 9];
-        inliers.iter().for_each(|k| in_parts[cell(size, k)] += 1);
+        inliers.iter().for_each(|k| in_parts[k.place(size, 3)] += 1);
         let misfit = common.zip(amplification(model.kind(), &middles(size, &inliers), shown));
         let misfit = misfit.map(|(common, by)| common.rms_px * by);
         let places: Vec<_> = inliers.iter().map(|k| from_middle(size, k)).collect();
@@ -442,16 +441,14 @@ impl PairEvidence {
         } else {
             let share = self.inliers as f64 / self.matches.max(1) as f64;
             let text = format!("{} of {} places agree", counted(self.inliers), counted(self.matches));
+            let is_epipolar = self.model.kind().is_epipolar();
             let next = match self.model.kind() {
                 ModelKind::Homography => DEPTH,
                 ModelKind::Affine => "Try a model with more freedom (`--model homography`)",
-                kind if kind.is_epipolar() => {
-                    "Do both pictures show the same thing, and are the matches right?"
-                }
+                _ if is_epipolar => "Do both pictures show the same thing, and are the matches right?",
                 _ => "Try a model with more freedom (`--model affine` or `homography`)",
             };
-            let limits =
-                if self.model.kind().is_epipolar() && self.alternatives.is_some() { CORNERS } else { PLACES };
+            let limits = if is_epipolar && self.alternatives.is_some() { CORNERS } else { PLACES };
             reasons.push(Reason::share_below("places", share, limits, text, next));
             self.alike(&mut reasons);
         }
@@ -486,19 +483,14 @@ impl PairEvidence {
             let text = format!("{} of the inliers contradict the model's scale or turn", percent(share));
             reasons.push(Reason::share_above("scale and turn", share, CONTRARY, text, FEWER));
         }
-        if let Some(share) = self.unmoved {
-            let text = format!(
-                "the map does not move the picture, and matches agree in {} of the places that have features",
-                percent(share)
-            );
-            reasons.push(Reason::share_below("unmoved", share, UNMOVED, text, CAPTIONS));
-        }
-        if let Some(share) = self.shifted {
-            let text = format!(
-                "the map only shifts the picture, and matches agree in {} of the places that have features",
-                percent(share)
-            );
-            reasons.push(Reason::share_below("shifted", share, SHIFTED, text, CAPTIONS));
+        for (measure, share, limits, moves) in [
+            ("unmoved", self.unmoved, UNMOVED, "does not move"),
+            ("shifted", self.shifted, SHIFTED, "only shifts"),
+        ] {
+            let Some(share) = share else { continue };
+            let places = format!("{} of the places that have features", percent(share));
+            let text = format!("the map {moves} the picture, and matches agree in {places}");
+            reasons.push(Reason::share_below(measure, share, limits, text, CAPTIONS));
         }
         if let Some(share) = self.unlike {
             let text = format!(
@@ -679,10 +671,8 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> [b
 fn parallax([a, b]: [&[Keypoint]; 2], tie: &TiePoints, options: &TieOptions) -> Option<f64> {
     let inliers: Vec<_> = tie.inliers.iter().map(|&i| tie.matches[i].correspondence(a, b)).collect();
     let plane = estimate(ModelKind::Homography, &inliers, &options.robust, &Cpu::sequential()).ok()?;
-    let map = plane
-        .b_from_a
-        .homography()
-        .filter(|_| plane.inliers.len() as f64 >= ON_PLANE * inliers.len() as f64)?;
+    let is_of_most = plane.inliers.len() as f64 >= ON_PLANE * inliers.len() as f64;
+    let map = plane.b_from_a.homography().filter(|_| is_of_most)?;
     let deviation =
         |p: &Correspondence| map.apply(p.a).map(|[x, y]| Deviation { at: p.a, by: [p.b[0] - x, p.b[1] - y] });
     let deviations = Deviations::new(inliers.iter().filter_map(deviation).collect());
@@ -694,8 +684,7 @@ fn different<'k>([a, b]: [&'k [Keypoint]; 2], tie: &TiePoints) -> Vec<&'k Keypoi
     let mut seen = [HashSet::new(), HashSet::new()];
     let ends = tie.inliers.iter().map(|&i| [&a[tie.matches[i].a as usize], &b[tie.matches[i].b as usize]]);
     let is_new = |ends: &[&Keypoint; 2]| {
-        let new = [0, 1].map(|i| seen[i].insert([ends[i].x.to_bits(), ends[i].y.to_bits()]));
-        new == [true; 2]
+        [0, 1].map(|i| seen[i].insert([ends[i].x.to_bits(), ends[i].y.to_bits()])) == [true; 2]
     };
     ends.filter(is_new).map(|[a, _]| a).collect()
 }
@@ -713,11 +702,6 @@ fn shown(b_from_a: &Homography, a: Size, b: Size, hidden: &[bool; 9]) -> [bool; 
     })
 }
 
-/// The number of the part of a picture in which a feature lies.
-fn cell(size: Size, k: &Keypoint) -> usize {
-    k.place(size, 3)
-}
-
 /// The place of a feature in the coordinates of [`reach`](super::reach).
 fn from_middle(size: Size, k: &Keypoint) -> [f64; 2] {
     let along = |at: f32, length: usize| 3.0 * f64::from(at) / length.max(1) as f64 - 1.5;
@@ -728,7 +712,7 @@ fn from_middle(size: Size, k: &Keypoint) -> [f64; 2] {
 fn middles(size: Size, inliers: &[&Keypoint]) -> Vec<[f64; 2]> {
     let mut sums = [(0_usize, [0.0; 2]); 9];
     for k in inliers {
-        let ((n, sum), place) = (&mut sums[cell(size, k)], from_middle(size, k));
+        let ((n, sum), place) = (&mut sums[k.place(size, 3)], from_middle(size, k));
         *n += 1;
         *sum = [sum[0] + place[0], sum[1] + place[1]];
     }
