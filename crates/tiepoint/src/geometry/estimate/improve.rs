@@ -131,37 +131,31 @@ impl Judge<'_> {
     fn system(&self, at: &Fit, limit: f64, weights: Weights) -> (f64, Normal) {
         let (m, points, cpu) = (flat(&at.model), self.points, self.cpu);
         if self.kind.is_epipolar() {
-            let sums = sums(points, cpu, Epipolar(weights), &m, limit);
+            let sums = sums(points, cpu, weights, &m, limit);
             (sums[0], Normal::of_epipolar(&sums))
         } else {
-            let sums = sums(points, cpu, Transfer(weights), &m, limit);
+            let sums = sums(points, cpu, weights, &m, limit);
             (sums[0], Normal::of_map(&sums))
         }
     }
 }
 
-/// The terms that one match adds to the `K` sums of a step.
-trait Term<const K: usize>: Copy + Sync {
-    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
+/// The weighted terms that one match adds to the `K` sums of a step.
+trait Terms<const K: usize>: Copy + Sync {
+    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
 }
 
-#[derive(Clone, Copy)]
-struct Epipolar(Weights);
-
-impl Term<EPIPOLAR> for Epipolar {
+impl Terms<EPIPOLAR> for Weights {
     #[inline(always)]
-    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; EPIPOLAR] {
-        epipolar_term(model, places, limit, self.0)
+    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; EPIPOLAR] {
+        epipolar_term(model, places, limit, self)
     }
 }
 
-#[derive(Clone, Copy)]
-struct Transfer(Weights);
-
-impl Term<TRANSFER> for Transfer {
+impl Terms<TRANSFER> for Weights {
     #[inline(always)]
-    fn of<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; TRANSFER] {
-        transfer_term(model, places, limit, self.0)
+    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; TRANSFER] {
+        transfer_term(model, places, limit, self)
     }
 }
 
@@ -169,11 +163,11 @@ impl Term<TRANSFER> for Transfer {
 fn sums<const K: usize>(
     points: &Points,
     cpu: &Cpu,
-    term: impl Term<K>,
+    weights: impl Terms<K>,
     m: &[f64; 9],
     limit: f64,
 ) -> [f64; K] {
-    let eight = |first: usize| dispatch!(cpu.level(), simd => lanes(simd, points, first, term, m, limit));
+    let eight = |first: usize| dispatch!(cpu.level(), simd => lanes(simd, points, first, weights, m, limit));
     let parts: Vec<_> = match points.len() < SHARED {
         true => (0..LANES / WIDTH).map(eight).collect(),
         false => cpu.map(LANES / WIDTH, eight),
@@ -191,14 +185,14 @@ fn lanes<S: Simd, const K: usize>(
     simd: S,
     points: &Points,
     eight: usize,
-    term: impl Term<K>,
+    weights: impl Terms<K>,
     m: &[f64; 9],
     limit: f64,
 ) -> [[f64; WIDTH]; K] {
     let (model, limit) = (splat(simd, m), f64x8::splat(simd, limit));
     let mut sums = [f64x8::splat(simd, 0.0); K];
     for i in (eight..points.vectors()).step_by(LANES / WIDTH) {
-        let term = term.of(&model, points.vector(simd, i), limit);
+        let term = weights.terms(&model, points.vector(simd, i), limit);
         for k in 0..K {
             sums[k] += term[k];
         }
@@ -226,10 +220,10 @@ mod tests {
     use crate::numeric::Random;
 
     /// Compares the sums with those of the contract, match by match, at every SIMD level and on 1 and 3 threads.
-    fn check<const K: usize>(points: &Points, term: impl Term<K>, m: &[f64; 9], limit: f64) {
+    fn check<const K: usize>(points: &Points, weights: impl Terms<K>, m: &[f64; 9], limit: f64) {
         let mut plain = [[0.0; LANES]; K];
         for i in 0..points.len() {
-            let term = term.of(m, points.places(i), limit);
+            let term = weights.terms(m, points.places(i), limit);
             (0..K).for_each(|k| plain[k][i % LANES] += term[k]);
         }
         let expected = plain.map(in_pairs);
@@ -237,7 +231,7 @@ mod tests {
         for level in Cpu::levels() {
             for threads in [1, 3] {
                 let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                let found = sums(points, &cpu, term, m, limit);
+                let found = sums(points, &cpu, weights, m, limit);
                 let told = format!("{K} sums of {}, {limit} {level:?} {threads}", points.len());
                 assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{told}");
             }
@@ -257,8 +251,8 @@ mod tests {
             let m: [f64; 9] =
                 std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
             for weights in [Weights::Biweight, Weights::Equal] {
-                check(&points, Epipolar(weights), &m, limit);
-                check(&points, Transfer(weights), &m, limit);
+                check::<EPIPOLAR>(&points, weights, &m, limit);
+                check::<TRANSFER>(&points, weights, &m, limit);
             }
         }
     }
