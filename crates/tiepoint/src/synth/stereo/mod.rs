@@ -102,10 +102,6 @@ struct Hit {
     disparity: f64,
 }
 
-/// Red, green and blue.
-#[derive(Clone, Copy, Default)]
-struct Colour<T>([T; 3]);
-
 /// A channel of a camera: how it records brightness. Channel 0 is grey, then follow red, green and blue.
 struct Camera {
     photometry: Photometry,
@@ -186,11 +182,10 @@ impl StereoScene {
         let pixels = self.rows(view, rows, cpu, &self.samplers(), |samplers, hit, x, y| {
             let brightness = hit.map_or(0.0, |h| self.brightness(samplers, h, y));
             let tint = hit.map_or([0.0; 3], |h| self.surfaces[h.surface].tint);
-            Colour([0, 1, 2].map(|c| cameras[c].value(brightness * tint[c], x, y)))
+            [0, 1, 2].map(|c| cameras[c].value(brightness * tint[c], x, y))
         });
         let mut image = Image::filled(pixels.size(), 3, T::default());
-        let values = pixels.data().iter().flat_map(|pixel| pixel.0);
-        image.data_mut().iter_mut().zip(values).for_each(|(out, value)| *out = value);
+        image.data_mut().copy_from_slice(pixels.data().as_flattened());
         image
     }
 
@@ -306,9 +301,7 @@ fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
         ..Surface::default()
     };
     let mut surfaces = vec![background];
-    for i in 0..options.surfaces {
-        surfaces.push(compose_one(i, options, &mut random));
-    }
+    surfaces.extend((0..options.surfaces).map(|i| compose_one(i, options, &mut random)));
     for surface in &mut surfaces[1..] {
         let (chance, grey) = (random.unit(), random.range(0.15, 0.85));
         surface.plain = (chance < options.plain).then_some(grey);
