@@ -40,6 +40,13 @@ pub(super) struct Entry {
     pub(super) line: usize,
 }
 
+impl Entry {
+    /// A matrix with this many rows, from its elements row by row.
+    pub(super) fn matrix(key: &str, line: usize, rows: usize, data: &[f64]) -> Self {
+        Self { key: key.into(), value: Value::matrix(rows, data.to_vec()), line }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Yaml,
@@ -179,6 +186,11 @@ pub(super) fn no_key_twice<K: Ord + Display>(keys: impl IntoIterator<Item = (K, 
         Some(w) => Err(format!("line {}: {} was given in line {} already", w[1].1, w[1].0, w[0].1)),
         None => Ok(()),
     }
+}
+
+/// The beginning of a text, for messages.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
 }
 
 pub(super) fn finite(word: &str) -> Option<f64> {

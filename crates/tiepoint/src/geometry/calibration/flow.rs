@@ -2,7 +2,7 @@
 //! of other YAML. A map with rows and data is a matrix; a list of numbers is a row, a list of such rows a matrix. Anything
 //! else is stepped over.
 
-use super::document::{Entry, MatrixParts, Parsed, Value, number};
+use super::document::{Entry, MatrixParts, Parsed, Value, finite, shortened};
 
 /// How deep braces and brackets may be nested; calibrations have three levels.
 const DEEPEST: usize = 32;
@@ -43,20 +43,14 @@ fn whole(text: &str, line: usize) -> Parsed<Node<'_>> {
         rest if rest.is_empty() || rest.starts_with("---") => Ok(node),
         rest => {
             let end = if text.trim_start().starts_with('[') { ']' } else { '}' };
-            Err(format!(
-                "line {}: {:?} after the {end}",
-                reader.line,
-                rest.chars().take(40).collect::<String>()
-            ))
+            Err(format!("line {}: {:?} after the {end}", reader.line, shortened(rest)))
         }
     }
 }
 
 fn of_node(key: &str, node: Node<'_>, line: usize) -> Parsed<Value> {
-    let numbers = |words: &[Node<'_>]| {
-        let of_word = |node: &Node<'_>| number(node.word().0, key, line).ok();
-        words.iter().map(of_word).collect::<Option<Vec<f64>>>()
-    };
+    let numbers =
+        |words: &[Node<'_>]| words.iter().map(|node| finite(node.word().0)).collect::<Option<Vec<f64>>>();
     let has = |parts: &[(&str, usize, Node<'_>)], part: &str| parts.iter().any(|p| p.0 == part);
     let rows = match node {
         Node::Word(word, _) => return Ok(Value::number_or(word, || Value::Text(word.into()))),

@@ -4,7 +4,7 @@
 //! `T_cn_cnm1`, a matrix of 4x4 that maps points of the first camera to points of the second, as R and T do here. Cameras
 //! are pinholes with OpenCV's distortion (`radtan`: k1 k2 p1 p2) or none. They become `M1 D1 M2 D2 R T` of OpenCV.
 
-use super::document::{Entry, Parsed, Value, no_key_twice, numbers, without_comment};
+use super::document::{Entry, Parsed, no_key_twice, numbers, without_comment};
 use super::opencv::SECOND_SIZE;
 
 /// The lines below the name of a camera with their numbers, and the number of the line with the name.
@@ -69,30 +69,25 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
         std::iter::once((name.to_owned(), first)).chain(lines.iter().filter_map(key))
     });
     no_key_twice(keys)?;
-    let matrix = |key: &str, line: usize, rows: usize, data: Vec<f64>| Entry {
-        key: key.into(),
-        value: Value::matrix(rows, data),
-        line,
-    };
     let mut entries = vec![];
     for (section, [camera, lens]) in [(left, ["M1", "D1"]), (right, ["M2", "D2"])] {
         section.require("camera_model", &["pinhole"])?;
         section.require("distortion_model", &["radtan", "none"])?;
         let (line, [fx, fy, cx, cy]) = section.numbers("intrinsics")?;
-        entries.push(matrix(camera, line, 3, vec![fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]));
+        entries.push(Entry::matrix(camera, line, 3, &[fx, 0.0, cx, 0.0, fy, cy, 0.0, 0.0, 1.0]));
         let (line, distortion) = match section.require("distortion_model", &["radtan"]) {
             Ok(()) => section.numbers("distortion_coeffs")?,
             Err(_) => (line, [0.0; 4]),
         };
-        entries.push(matrix(lens, line, 1, distortion.to_vec()));
+        entries.push(Entry::matrix(lens, line, 1, &distortion));
     }
     for (section, key) in [(left, "image_size"), (right, SECOND_SIZE)] {
         let (line, size) = section.numbers::<2>("resolution")?;
-        entries.push(matrix(key, line, 1, size.to_vec()));
+        entries.push(Entry::matrix(key, line, 1, &size));
     }
     let (line, pose) = right.numbers::<16>("T_cn_cnm1")?;
-    let rows = || pose.chunks(4).take(3);
-    entries.push(matrix("R", line, 3, rows().flat_map(|row| row[..3].to_vec()).collect()));
-    entries.push(matrix("T", line, 3, rows().map(|row| row[3]).collect()));
+    let rows = [&pose[..4], &pose[4..8], &pose[8..12]];
+    entries.push(Entry::matrix("R", line, 3, &rows.map(|row| &row[..3]).concat()));
+    entries.push(Entry::matrix("T", line, 3, &rows.map(|row| row[3])));
     Ok(entries)
 }

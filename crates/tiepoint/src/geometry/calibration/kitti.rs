@@ -5,7 +5,7 @@
 //! The projections become `P1` and `P2` of OpenCV. Vertical and forward offsets from camera 0 (millimetres) are left
 //! out: the rows of the pictures correspond. `S_rect_02` is the size of the pictures. Other keys are stepped over.
 
-use super::document::{Entry, Parsed, Value, no_key_twice, numbers};
+use super::document::{Entry, Parsed, no_key_twice, numbers};
 
 /// Whether a file is one of KITTI's: OpenCV's have no number behind `P2:`.
 pub(super) fn is_kitti(text: &str) -> bool {
@@ -33,12 +33,8 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
             for projection in [&mut left, &mut right] {
                 (projection[7], projection[11]) = (0.0, 0.0);
             }
-            let entry = |key: &str, line, data: [f64; 12]| Entry {
-                key: key.into(),
-                value: Value::matrix(3, data.to_vec()),
-                line,
-            };
-            let mut entries = vec![entry("P1", line, left), entry("P2", second, right)];
+            let mut entries =
+                vec![Entry::matrix("P1", line, 3, &left), Entry::matrix("P2", second, 3, &right)];
             let [of_left, of_right] = [size(text, camera)?, size(text, other)?];
             if let (Some((_, one)), Some((line, size))) = (of_left, of_right)
                 && one != size
@@ -48,8 +44,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
                 ));
             }
             if let Some((line, size)) = of_left {
-                let value = Value::matrix(1, size.to_vec());
-                entries.push(Entry { key: "image_size".into(), value, line });
+                entries.push(Entry::matrix("image_size", line, 1, &size));
             }
             return Ok(entries);
         }

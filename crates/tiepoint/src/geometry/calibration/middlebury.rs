@@ -4,7 +4,7 @@
 //! `ndisp` (a bound on the disparities, which start at 0), `vmin` and `vmax` (their exact range). Unknown
 //! keys are skipped.
 
-use super::document::{Entry, Parsed, Value, number};
+use super::document::{Entry, Parsed, Value, number, shortened};
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let lines = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim()));
@@ -12,10 +12,8 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
 }
 
 fn entry(text: &str, line: usize) -> Parsed<Entry> {
-    let shown = || text.chars().take(40).collect::<String>();
-    let (key, value) = text
-        .split_once('=')
-        .ok_or_else(|| format!("line {line}: expected key=value, found {:?}", shown()))?;
+    let wrong = || format!("line {line}: expected key=value, found {:?}", shortened(text));
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
     let (key, value) = (key.trim(), value.trim());
     let value = match value.strip_prefix('[') {
         Some(rest) => {

@@ -1,11 +1,11 @@
 //! `disp_min_max.txt` of s2p: two numbers, the least and the greatest disparity of an affine pair. s2p adds a disparity
 //! to x, so the sign is the opposite of that here.
 
-use super::document::{Entry, Value, number};
+use super::document::{Entry, Value, finite};
 
 /// The range that a text holds, with the sign that disparities have here; `None` if it is another file.
 pub(super) fn range(text: &str) -> Option<[f64; 2]> {
-    let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| number(word, "", 1).ok()).collect();
+    let numbers: Option<Vec<f64>> = text.split_whitespace().map(finite).collect();
     match numbers?[..] {
         [low, high] => Some([0.0 - high, 0.0 - low]),
         _ => None,

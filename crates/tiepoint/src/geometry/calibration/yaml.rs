@@ -5,7 +5,7 @@
 //! such a file write the parts in any order, numbers as lines `- number`, or a part of it in braces ([`flow`]).
 //! Other lists and maps are skipped, and so is what follows the first of several messages of ROS.
 
-use super::document::{Entry, MatrixParts, Parsed, Value, number, without_comment};
+use super::document::{Entry, MatrixParts, Parsed, Value, finite, shortened, without_comment};
 use super::flow;
 
 /// Lines that are neither blank nor a comment, with their number from 1.
@@ -77,13 +77,9 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
         body = true;
     }
     if !listed.is_empty() && !body {
-        let numbers =
-            listed.iter().map(|(word, line)| number(word, key, *line)).collect::<Parsed<Vec<f64>>>();
-        let is_even = rows == 0 || listed.len().is_multiple_of(rows);
-        return Ok(numbers
-            .ok()
-            .filter(|_| is_even)
-            .map_or(Value::Other, |all| Value::matrix(rows.max(1), all)));
+        let numbers: Option<Vec<f64>> = listed.iter().map(|(word, _)| finite(word)).collect();
+        let even = numbers.filter(|all| rows == 0 || all.len().is_multiple_of(rows));
+        return Ok(even.map_or(Value::Other, |all| Value::matrix(rows.max(1), all)));
     }
     let text = || Value::Text(unquoted(rest).into());
     Ok(if body { text() } else { Value::number_or(rest, text) })
@@ -140,9 +136,4 @@ fn items<'a>(lines: &mut Lines<'a>) -> (Vec<(&'a str, usize)>, usize) {
 fn unquoted(text: &str) -> &str {
     let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
     within('"').or_else(|| within('\'')).unwrap_or(text)
-}
-
-/// The beginning of a text, for messages.
-fn shortened(text: &str) -> String {
-    text.chars().take(40).collect()
 }
