@@ -47,20 +47,20 @@ impl Entry {
     }
 }
 
+/// Whose names the entries have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
-    Yaml,
-    Xml,
-    Flow,
-    Kalibr,
+pub(super) enum Names {
+    /// Also for ROS's and Kalibr's files.
+    OpenCv,
     Kitti,
+    /// Also for s2p's file.
     Middlebury,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) path: PathBuf,
-    pub(super) syntax: Syntax,
+    pub(super) names: Names,
     entries: Vec<Entry>,
 }
 
@@ -70,18 +70,9 @@ pub(super) type Parsed<T> = std::result::Result<T, String>;
 impl Document {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let entries = |syntax| match syntax {
-            Syntax::Yaml => yaml::parse(text).and_then(ros::renamed),
-            Syntax::Xml => xml::parse(text).and_then(ros::renamed),
-            Syntax::Flow => flow::parse(text).and_then(ros::renamed),
-            Syntax::Kalibr => kalibr::parse(text),
-            Syntax::Kitti => kitti::parse(text),
-            Syntax::Middlebury => s2p::entries(text).map_or_else(|| middlebury::parse(text), Ok),
-        };
-        let found = syntax(text).and_then(|syntax| {
-            let entries = entries(syntax)?;
+        let found = entries(text).and_then(|(names, entries)| {
             no_key_twice(entries.iter().map(|e| (&e.key, e.line)))?;
-            Ok(Self { path: path.into(), syntax, entries })
+            Ok(Self { path: path.into(), names, entries })
         });
         found.map_err(|reason| Error::format(path, reason))
     }
@@ -138,20 +129,23 @@ impl Document {
     }
 }
 
-fn syntax(text: &str) -> Parsed<Syntax> {
+fn entries(text: &str) -> Parsed<(Names, Vec<Entry>)> {
+    if let Some(entries) = s2p::entries(text) {
+        return Ok((Names::Middlebury, entries));
+    }
+    let opencv = |entries: Parsed<_>| Ok((Names::OpenCv, ros::renamed(entries?)?));
     let start = text.trim_start();
     let first = start.lines().next().unwrap_or_default();
     let sign = first.find([':', '=']).map(|i| first.as_bytes()[i]);
     match sign {
         _ if start.is_empty() => Err("the file is empty".into()),
-        _ if start.starts_with('<') => Ok(Syntax::Xml),
-        _ if start.starts_with('{') => Ok(Syntax::Flow),
-        _ if kalibr::is_kalibr(start) => Ok(Syntax::Kalibr),
-        _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
-        _ if kitti::is_kitti(start) => Ok(Syntax::Kitti),
-        _ if s2p::range(start).is_some() => Ok(Syntax::Middlebury),
-        Some(b':') => Ok(Syntax::Yaml),
-        Some(b'=') => Ok(Syntax::Middlebury),
+        _ if start.starts_with('<') => opencv(xml::parse(text)),
+        _ if start.starts_with('{') => opencv(flow::parse(text)),
+        _ if kalibr::is_kalibr(start) => Ok((Names::OpenCv, kalibr::parse(text)?)),
+        _ if start.starts_with('%') || start.starts_with("---") => opencv(yaml::parse(text)),
+        _ if kitti::is_kitti(start) => Ok((Names::Kitti, kitti::parse(text)?)),
+        Some(b':') => opencv(yaml::parse(text)),
+        Some(b'=') => Ok((Names::Middlebury, middlebury::parse(text)?)),
         _ => Err(
             "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), XML (<opencv_storage>) and JSON, ROS \
              camera_info YAML, Kalibr camchain.yaml (cam0:), Middlebury calib.txt (cam0=[…]), KITTI calib.txt (P2:) and disp_min_max.txt of s2p (two \

@@ -1,6 +1,6 @@
 //! From the entries of a calibration file to cameras and rectified pairs.
 
-use super::document::{Document, Entry, Parsed, Syntax, Value};
+use super::document::{Document, Entry, Names, Parsed, Value};
 use super::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
     check_rotation,
@@ -56,16 +56,16 @@ fn lacks(documents: &[Document], names: &str, what: &str) -> Error {
 
 pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     if let [document] = documents {
-        match document.syntax {
-            Syntax::Middlebury => return side_by_side(document),
-            Syntax::Kitti => {
+        match document.names {
+            Names::Middlebury => return side_by_side(document),
+            Names::Kitti => {
                 let reason = "KITTI's pictures are rectified already: `stereo --calibration` takes this file";
                 return Err(document.wrong(reason));
             }
-            Syntax::Yaml | Syntax::Xml | Syntax::Flow | Syntax::Kalibr => {}
+            Names::OpenCv => {}
         }
     }
-    if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
+    if let Some(other) = documents.iter().find(|d| d.names == Names::Middlebury) {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
     }
     check_contradictions(documents)?;

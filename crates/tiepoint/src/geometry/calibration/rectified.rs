@@ -1,6 +1,6 @@
 //! A rectified pair, which turns disparity into depth.
 
-use super::document::{Document, Syntax};
+use super::document::{Document, Names};
 use super::{load, opencv, s2p};
 use crate::files::{extension, write_atomically};
 use crate::image::Size;
@@ -61,11 +61,9 @@ impl RectifiedCalibration {
     }
 
     fn of(document: &Document) -> Result<Self> {
-        match document.syntax {
-            Syntax::Middlebury => opencv::middlebury(document),
-            Syntax::Yaml | Syntax::Xml | Syntax::Flow | Syntax::Kalibr | Syntax::Kitti => {
-                opencv::rectified(document)
-            }
+        match document.names {
+            Names::Middlebury => opencv::middlebury(document),
+            Names::OpenCv | Names::Kitti => opencv::rectified(document),
         }
     }
 

@@ -3,19 +3,12 @@
 
 use super::document::{Entry, Value, finite};
 
-/// The range that a text holds, with the sign that disparities have here; `None` if it is another file.
-pub(super) fn range(text: &str) -> Option<[f64; 2]> {
-    let numbers: Option<Vec<f64>> = text.split_whitespace().map(finite).collect();
-    match numbers?[..] {
-        [low, high] => Some([0.0 - high, 0.0 - low]),
-        _ => None,
-    }
-}
-
-/// The same under the names that a `calib.txt` gives.
+/// The range that a text holds, with the sign that disparities have here, under the names that a `calib.txt` gives; `None`
+/// if it is another file.
 pub(super) fn entries(text: &str) -> Option<Vec<Entry>> {
-    let [low, high] = range(text)?;
-    let keys = [("affine", 1.0), ("vmin", low), ("vmax", high)];
+    let numbers: Vec<f64> = text.split_whitespace().map(finite).collect::<Option<_>>()?;
+    let [low, high] = numbers[..] else { return None };
+    let keys = [("affine", 1.0), ("vmin", 0.0 - high), ("vmax", 0.0 - low)];
     Some(keys.map(|(key, v)| Entry { key: key.into(), value: Value::Number(v), line: 1 }).to_vec())
 }
 
