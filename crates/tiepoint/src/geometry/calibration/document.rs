@@ -61,7 +61,7 @@ pub(super) enum Names {
 pub(super) struct Document {
     pub(super) path: PathBuf,
     pub(super) names: Names,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
 }
 
 /// A part of a file, or why it cannot be read.
@@ -75,10 +75,6 @@ impl Document {
             Ok(Self { path: path.into(), names, entries })
         });
         found.map_err(|reason| Error::format(path, reason))
-    }
-
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
     }
 
     /// The entry of the first name that exists; `names` are separated by spaces.
@@ -270,8 +266,7 @@ impl MatrixParts {
         let channels = channels(&kind).ok_or_else(|| {
             format!("line {line}: dt of {key} is {kind:?}, expected a count and a type such as d, f or 2f")
         })?;
-        let needed = rows * columns * channels;
-        if data.len() != needed {
+        if data.len() != rows * columns * channels {
             let n = data.len();
             return Err(format!(
                 "line {line}: {key} holds {n} numbers, expected {rows} x {columns} x {channels}"

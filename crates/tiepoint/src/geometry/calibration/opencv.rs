@@ -138,12 +138,10 @@ fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
         let key = e.key.to_ascii_lowercase();
         key.contains("dist") && matches!(e.value, Value::Matrix(_)) && !known(&e.key)
     };
-    if let Some((document, entry)) =
-        documents.iter().find_map(|d| Some((d, d.entries().iter().find(is_lens)?)))
+    if let Some((document, entry)) = documents.iter().find_map(|d| Some((d, d.entries.iter().find(is_lens)?)))
     {
-        return Err(
-            document.wrong_at(entry, format!("is no known name of a distortion: expected one of {names}"))
-        );
+        let reason = format!("is no known name of a distortion: expected one of {names}");
+        return Err(document.wrong_at(entry, reason));
     }
     if !found[1 - missing] {
         return Ok(());
