@@ -539,6 +539,7 @@ pub(super) fn rank_two(m: &Mat3) -> Mat3 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::estimate::{Correspondence, residuals};
     use proptest::prelude::*;
 
     fn close(a: [f64; 2], b: [f64; 2]) -> bool {
@@ -583,7 +584,7 @@ mod tests {
         for [scale, shift] in [[1.0, 0.0], [1e3, 5e2], [3.2e4, 1.6e4], [1e6, 5e5], [900.0, 2e4], [900.0, 5e5]]
         {
             let to_rays =
-                [[1.0 / scale, 0.0, -shift / scale], [0.0, 1.0 / scale, -shift / scale], [0.0, 0.0, 1.0]];
+                [[1.0 / scale, 0.0, -shift / scale], [0.0, 1.0 / scale, -shift / scale], IDENTITY[2]];
             let between_pixels = product(&product(&transpose(&to_rays), &exact), &to_rays);
             let f = Model::Fundamental(Fundamental::new(between_pixels).unwrap());
             for [x, y] in [[0.2, 0.3], [-0.4, 0.1], [0.4, -0.3]] {
@@ -591,10 +592,7 @@ mod tests {
                 // The point of the line that is nearest to the origin.
                 let on_line = [p, q].map(|v| -v * r / (p * p + q * q));
                 let [a, b] = [[x, y], on_line].map(|place| place.map(|v| v * scale + shift));
-                let found = crate::geometry::estimate::residuals(
-                    &f,
-                    &[crate::geometry::Correspondence { a, b, quality: 0.0 }],
-                )[0];
+                let found = residuals(&f, &[Correspondence { a, b, quality: 0.0 }])[0];
                 assert!(found < 1e-3, "scale {scale}, shift {shift}: {found} px");
             }
         }
@@ -606,11 +604,8 @@ mod tests {
         let turn = matrix::cayley([0.1, -0.3, 0.2]);
         let exact = matrix::unit(&product(&matrix::skew([0.6, 0.1, -0.3]), &turn)).unwrap();
         let kept = Essential::new(exact, [camera; 2]).unwrap();
-        assert_eq!(
-            Essential::new(kept.matrix(), [camera; 2]).unwrap(),
-            kept,
-            "an essential matrix stays as it is"
-        );
+        let again = Essential::new(kept.matrix(), [camera; 2]).unwrap();
+        assert_eq!(again, kept, "an essential matrix stays as it is");
         let mut near = exact;
         near[0][1] += 0.01;
         let found = singular(&Essential::new(near, [camera; 2]).unwrap().matrix());

@@ -208,13 +208,10 @@ impl RectifiedView {
 
     /// Fails for a picture of another size than the view was made for.
     fn check_picture(&self, found: Size) -> Result<()> {
-        let expected = self.input;
-        match found == expected {
-            true => Ok(()),
-            false => Err(Error::Mismatch(format!(
-                "the picture is {found}, but the rectification is for {expected}"
-            ))),
+        if found == self.input {
+            return Ok(());
         }
+        Err(Error::Mismatch(format!("the picture is {found}, but the rectification is for {}", self.input)))
     }
 
     /// The rectified picture; the fill value where the input shows nothing.

@@ -248,8 +248,7 @@ impl Verifier {
         let (options, cpu) = (&self.options, &self.processor.cpu);
         let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
         let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
-        let found = self.search_on(gpu, &searched)?;
-        let mut found = found.into_iter();
+        let mut found = self.search_on(gpu, &searched)?.into_iter();
         let found: Vec<_> =
             prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
         Ok(cpu.map(pairs.len(), |i| match found[i] {
@@ -263,14 +262,12 @@ impl Verifier {
     fn search_on(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
         let (parts, cpu) = (gpu::parts(prepared), &self.processor.cpu);
         let lanes = parts.len().min(2);
+        let new = || GpuVerifier::new(gpu, &self.budgets);
         let found = cpu.try_map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
-            self.searches.with(
-                || GpuVerifier::new(gpu, &self.budgets),
-                |search| {
-                    let own = parts.iter().skip(lane).step_by(lanes);
-                    own.map(|part| search.search(part, &self.budgets, cpu)).collect()
-                },
-            )
+            self.searches.with(new, |search| {
+                let own = parts.iter().skip(lane).step_by(lanes);
+                own.map(|part| search.search(part, &self.budgets, cpu)).collect()
+            })
         })?;
         let mut found: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
         let in_order = (0..parts.len()).filter_map(|i| found[i % lanes].next());
