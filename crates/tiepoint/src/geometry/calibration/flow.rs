@@ -133,17 +133,9 @@ impl<'a> Reader<'a> {
             return Err(format!("line {line}: more than {DEEPEST} brackets within each other"));
         }
         match self.rest.chars().next() {
-            Some('[') => {
-                let mut items = vec![];
-                self.items(']', |reader| {
-                    items.push(reader.node(depth + 1)?);
-                    Ok(())
-                })?;
-                Ok(Node::List(items))
-            }
+            Some('[') => self.items(']', |reader| reader.node(depth + 1)).map(Node::List),
             Some('{') => {
-                let mut parts = vec![];
-                self.items('}', |reader| {
+                let parts = self.items('}', |reader| {
                     let (line, key) = (reader.line, reader.word()?);
                     reader.skip();
                     if !reader.rest.starts_with(':') {
@@ -152,32 +144,30 @@ impl<'a> Reader<'a> {
                     reader.take(1);
                     reader.skip();
                     let none = reader.rest.starts_with([',', '}']);
-                    let node = if none { Node::Word("", line) } else { reader.node(depth + 1)? };
-                    parts.push((key, line, node));
-                    Ok(())
-                })?;
-                Ok(Node::Map(parts))
+                    Ok((key, line, if none { Node::Word("", line) } else { reader.node(depth + 1)? }))
+                });
+                parts.map(Node::Map)
             }
             _ => Ok(Node::Word(self.word()?, line)),
         }
     }
 
     /// Reads what stands between brackets, separated by commas.
-    fn items(&mut self, end: char, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
-        let (begun, mut separated) = (self.line, true);
+    fn items<T>(&mut self, end: char, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let (begun, mut separated, mut items) = (self.line, true, vec![]);
         self.take(1);
         loop {
             self.skip();
             match self.rest.chars().next() {
                 Some(c) if c == end => {
                     self.take(1);
-                    return Ok(());
+                    return Ok(items);
                 }
                 Some(',') => {
                     self.take(1);
                     separated = true;
                 }
-                Some(c) if c != ']' && c != '}' && std::mem::take(&mut separated) => item(self)?,
+                Some(c) if c != ']' && c != '}' && std::mem::take(&mut separated) => items.push(item(self)?),
                 Some(c) => return Err(format!("line {}: expected , or {end}, found {c:?}", self.line)),
                 None => return Err(format!("line {begun}: what begins here has no end {end}")),
             }
