@@ -292,8 +292,8 @@ impl Reduced<f64> {
         [near, far]: [[f64; CELLS + 1]; 2],
         a: &[[f64; 2]; 5],
         b: &[[f64; 2]; 5],
-        mut take: impl FnMut(Mat3),
-    ) {
+    ) -> Vec<Mat3> {
+        let mut found = Vec::new();
         let reversed: [f64; 11] = std::array::from_fn(|i| self.polynomial[10 - i]);
         for (values, polynomial, is_far) in [(near, &self.polynomial, false), (far, &reversed, true)] {
             for i in 0..CELLS {
@@ -303,11 +303,10 @@ impl Reduced<f64> {
                 let at = |i: usize| [i as f64 * (2.0 / CELLS as f64) - 1.0, values[i]];
                 let root = root_in(polynomial, at(i), at(i + 1));
                 let z = if is_far { 1.0 / root } else { root };
-                if let Some(essential) = self.essential(z).filter(|e| oriented(e, a, b)) {
-                    take(of_flat(essential));
-                }
+                found.extend(self.essential(z).filter(|e| oriented(e, a, b)).map(of_flat));
             }
         }
+        found
     }
 
     /// The essential matrix of a root. x and y follow from the two equations that determine them best.
@@ -360,10 +359,7 @@ impl<S: fearless_simd::Simd> Reduced<fearless_simd::f64x8<S>> {
 #[cfg(test)]
 fn five_point(a: &[[f64; 2]; 5], b: &[[f64; 2]; 5]) -> Vec<Mat3> {
     let reduced = Reduced::new(a, b);
-    let [near, far] = reduced.values();
-    let mut found = Vec::new();
-    reduced.solutions([near, far], a, b, |e| found.push(e));
-    found
+    reduced.solutions(reduced.values(), a, b)
 }
 
 #[cfg(test)]

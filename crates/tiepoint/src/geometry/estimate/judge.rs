@@ -236,9 +236,7 @@ fn judge_eight<S: Simd>(
             for (lane, sample) in samples.iter().enumerate() {
                 let (a, b) = (lane_of_points(&a, lane), lane_of_points(&b, lane));
                 let values = [&near, &far].map(|v| v.map(|v| v[lane]));
-                let mut found = Vec::new();
-                reduced.lane(lane).solutions(values, &a, &b, |e| found.push(e));
-                for e in found {
+                for e in reduced.lane(lane).solutions(values, &a, &b) {
                     best.take(simd, rays.fundamental(&e), e, sample);
                 }
             }
