@@ -298,27 +298,24 @@ mod tests {
     fn each_measure_has_its_verdict() {
         let size = Size::new(20, 10);
         let map = |value: fn(usize) -> f32| Image::from_fn(size, |x, _| value(x));
-        let nothing = f32::INFINITY;
+        let of = |found: &Image<f32>| StereoEvidence::of(found.view(), None, 0, 32);
+        let most_missing = map(|x| if x < 3 { x as f32 } else { f32::INFINITY });
+        let missing = of(&most_missing);
         for (name, found, expected) in [
             ("whole", map(|x| x as f32), Verdict::Good),
             ("half missing", map(|x| if x < 10 { x as f32 } else { f32::INFINITY }), Verdict::Doubtful),
-            ("most missing", map(|x| if x < 3 { x as f32 } else { f32::INFINITY }), Verdict::Poor),
+            ("most missing", most_missing, Verdict::Poor),
             ("at the end", map(|_| 31.0), Verdict::Poor),
             ("exchanged", map(|x| 3.0 - x as f32), Verdict::Doubtful),
             ("far away", map(|x| x as f32 - 12.0), Verdict::Good),
         ] {
-            let evidence = StereoEvidence::of(found.view(), None, 0, 32);
+            let evidence = of(&found);
             assert_eq!(evidence.assess().verdict, expected, "{name}: {evidence:?}");
         }
-        let missing =
-            StereoEvidence::of(map(|x| if x < 3 { x as f32 } else { f32::INFINITY }).view(), None, 0, 32);
         let excluded = StereoEvidence { rows: Some(0.4), ..missing.clone() }.assess().to_string();
         for (cause, open) in [("--rectify", false), ("--disparities", false), ("--halve", true)] {
-            assert_eq!(
-                excluded.contains(cause),
-                open,
-                "{cause} where rows agree and the end is empty: {excluded}"
-            );
+            let told = format!("{cause} where rows agree and the end is empty: {excluded}");
+            assert_eq!(excluded.contains(cause), open, "{told}");
         }
         let open = StereoEvidence { at_end: 20, ..missing.clone() }.assess().to_string();
         assert!(["--rectify", "--disparities", "--halve"].iter().all(|cause| open.contains(cause)), "{open}");
@@ -333,23 +330,19 @@ mod tests {
         };
         let far = StereoEvidence { min_disparity: 56, ..missing.clone() };
         assert_eq!(far.range_advice(), "try `--min-disparity 56 --disparities 64`");
+        let short = missing.clone().with_survey(&few);
+        let shifted = StereoEvidence { min_disparity: 8, ..missing.clone() }.with_survey(&few);
         for (evidence, expected) in [
-            (
-                missing.clone().with_survey(&few),
-                "The range is too short: tie points ask for `--disparities 96`",
-            ),
+            (short, "The range is too short: tie points ask for `--disparities 96`"),
             (StereoEvidence { cause: Some("fog".into()), ..missing.clone() }, "Cause: fog"),
-            (
-                StereoEvidence { min_disparity: 8, ..missing.clone() }.with_survey(&few),
-                "tie points ask for `--min-disparity 0 --disparities 96`",
-            ),
+            (shifted, "tie points ask for `--min-disparity 0 --disparities 96`"),
             (StereoEvidence { disparities: 96, ..missing }.with_survey(&few), "Usual causes: "),
         ] {
             let told = evidence.assess().to_string();
             assert!(told.contains(expected), "{expected}: {told}");
         }
         let (found, truth) = (map(|x| x as f32), map(|x| 4.0 * x as f32));
-        let evidence = StereoEvidence::of(found.view(), None, 0, 32);
+        let evidence = of(&found);
         for (bare, expected) in [(0.2, Verdict::Good), (0.5, Verdict::Doubtful), (0.9, Verdict::Poor)] {
             assert_eq!(StereoEvidence { bare: Some(bare), ..evidence.clone() }.assess().verdict, expected);
         }
@@ -364,24 +357,18 @@ mod tests {
                 evidence.clone().with_patches(&pair, found.view(), &Cpu::sequential()).unwrap().assess();
             assert_eq!(told.verdict, expected, "{told}");
         }
-        let scored = evidence.clone().with_truth(found.view(), truth.view(), None).unwrap();
+        let scored_by = |truth: &Image<f32>| evidence.clone().with_truth(found.view(), truth.view(), None);
+        let scored = scored_by(&truth).unwrap();
         assert_eq!(scored.truth_scale, Some(4.0), "nearly all is off by a factor");
         assert!(scored.assess().to_string().contains("--truth-scale 4"), "{}", scored.assess());
         let other = Image::from_vec(found.data().iter().map(|d| -d).collect(), size, 1).unwrap();
-        let other = evidence.clone().with_truth(found.view(), other.view(), None).unwrap();
+        let other = scored_by(&other).unwrap();
         assert!(other.assess().to_string().contains("opposite sign"), "{}", other.assess());
         let hidden = Image::filled(size, 1, 0_u8);
         let masked = evidence.clone().with_truth(found.view(), truth.view(), Some(hidden.view())).unwrap();
         assert_eq!(masked, evidence, "no pixel counts");
-        let unknown = Image::filled(size, 1, nothing);
-        assert_eq!(
-            evidence.clone().with_truth(found.view(), unknown.view(), None).unwrap(),
-            evidence,
-            "no truth, no score"
-        );
-        assert!(
-            evidence.with_truth(found.view(), Image::new(Size::new(3, 3)).view(), None).is_err(),
-            "two sizes"
-        );
+        let unknown = Image::filled(size, 1, f32::INFINITY);
+        assert_eq!(scored_by(&unknown).unwrap(), evidence, "no truth, no score");
+        assert!(scored_by(&Image::new(Size::new(3, 3))).is_err(), "two sizes");
     }
 }
