@@ -128,10 +128,6 @@ pub(super) fn nearest_rotation(m: &Mat3) -> Mat3 {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| left[k][i] * right[k][j]).sum()))
 }
 
-pub(super) fn smallest_eigenvector<const N: usize>(a: [[f64; N]; N]) -> [f64; N] {
-    eigen(a).1[0]
-}
-
 /// The real roots of c₃ x³ + c₂ x² + c₁ x + c₀, with lower degrees where the leading ones vanish. By
 /// bracketing between the extrema and bisection: no trigonometry.
 pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {

@@ -230,7 +230,7 @@ fn judge_eight<S: Simd>(
         }
         ModelKind::Essential => {
             let rays = best.judge.rays?;
-            let [a, b] = rays.of(drawn.gathered::<S, 5, MAX_SAMPLE>(simd, samples));
+            let [a, b] = rays.of(drawn.gathered(simd, samples));
             let reduced = Reduced::new(&a, &b);
             let [near, far] = reduced.values();
             for (lane, sample) in samples.iter().enumerate() {

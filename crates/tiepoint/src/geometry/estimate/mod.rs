@@ -32,7 +32,7 @@ mod seven_point;
 mod step;
 
 use super::calibration::Camera;
-use super::linear::smallest_eigenvector;
+use super::linear::eigen;
 use super::matrix::{IDENTITY, Mat3, flat, is_finite, of_flat, unit};
 use super::model::rank_two;
 use super::{Affine, Essential, Fundamental, Homography, Model, ModelKind, Similarity};
@@ -382,7 +382,7 @@ impl Judge<'_> {
                     _ => add([u * x, u * y, u, v * x, v * y, v, x, y, 1.0]),
                 }
             }
-            model = of_flat(smallest_eigenvector(square));
+            model = of_flat(eigen(square).1[0]);
             match kind {
                 ModelKind::Homography => {
                     // In front of both cameras the denominator is positive: at the origin, the centre of all places.

@@ -7,6 +7,7 @@
 
 use super::Correspondence;
 use super::parts::sums;
+use super::sampler::MAX_SAMPLE;
 use crate::device::Cpu;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
@@ -107,10 +108,10 @@ impl Points {
 
     /// The places in A and in B of eight samples of `N` matches, side by side.
     #[inline(always)]
-    pub(in crate::geometry) fn gathered<S: Simd, const N: usize, const M: usize>(
+    pub(in crate::geometry) fn gathered<S: Simd, const N: usize>(
         &self,
         simd: S,
-        eight: &[[usize; M]; WIDTH],
+        eight: &[[usize; MAX_SAMPLE]; WIDTH],
     ) -> [[[f64x8<S>; 2]; N]; 2] {
         let mut found = [[[f64x8::splat(simd, 0.0); 2]; N]; 2];
         for (lane, sample) in eight.iter().enumerate() {
