@@ -142,11 +142,8 @@ mod tests {
     fn shares_of_right_matches() {
         let matches: Vec<_> = [0.0, 0.9, 2.5, 9.9, 50.0].map(|d| ([5.0, 5.0], [15.0 + d, 1.0])).to_vec();
         let found = matching_accuracy(&matches, &shift());
-        assert_eq!(
-            found,
-            [0.4, 0.4, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8],
-            "two within 1 px, three within 3"
-        );
+        let expected = [0.4, 0.4, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8];
+        assert_eq!(found, expected, "two within 1 px, three within 3");
         assert_eq!(matching_accuracy(&[], &shift()), [0.0; 10], "no matches");
     }
 
@@ -154,16 +151,12 @@ mod tests {
     fn corners() {
         let size = Size::new(101, 51);
         assert_eq!(corner_error(&shift(), &shift(), size), 0.0, "the truth itself");
-        assert!(
-            (corner_error(&Homography::default(), &shift(), size) - 116_f64.sqrt()).abs() < 1e-12,
-            "a shift of (10, -4)"
-        );
+        let off = corner_error(&Homography::default(), &shift(), size);
+        assert!((off - 116_f64.sqrt()).abs() < 1e-12, "a shift of (10, -4): {off}");
         let double = homography([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]);
         let expected = (0.0 + 100.0 + 100_f64.hypot(50.0) + 50.0) / 4.0;
-        assert!(
-            (corner_error(&double, &Homography::default(), size) - expected).abs() < 1e-12,
-            "twice the size"
-        );
+        let off = corner_error(&double, &Homography::default(), size);
+        assert!((off - expected).abs() < 1e-12, "twice the size: {off}");
         let scaled = homography(shift().matrix().map(|row| row.map(|v| -3.0 * v)));
         assert!(corner_error(&scaled, &shift(), size) < 1e-12, "the scale of the matrix does not count");
         let lost = homography([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]);

@@ -52,8 +52,8 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     let [a, b, c, d, e, f, g, h, i] = numbers[..] else {
         return Err(format!("{} numbers, expected the 9 of a homography", numbers.len()));
     };
-    Homography::new([[a, b, c], [d, e, f], [g, h, i]])
-        .map_err(|e| format!("the matrix cannot be inverted: {e}"))
+    let found = Homography::new([[a, b, c], [d, e, f], [g, h, i]]);
+    found.map_err(|e| format!("the matrix cannot be inverted: {e}"))
 }
 
 /// The words of a text, of NumPy's too, which has brackets around rows.
@@ -86,40 +86,28 @@ fn printed(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const H: [f64; 9] = [
-        0.879_769_64,
-        0.312_454_38,
-        -39.430_589,
-        -0.183_894_18,
-        0.938_471_98,
-        153.157_84,
-        1.9e-4,
-        -1.6e-5,
-        1.0,
+    const H: [[f64; 3]; 3] = [
+        [0.879_769_64, 0.312_454_38, -39.430_589],
+        [-0.183_894_18, 0.938_471_98, 153.157_84],
+        [1.9e-4, -1.6e-5, 1.0],
     ];
 
-    fn parsed(text: &str) -> std::result::Result<[f64; 9], String> {
-        let found = parse_homography(text, "test").map_err(|e| e.to_string())?;
-        Ok(found.matrix().as_flattened().try_into().unwrap())
+    fn parsed(text: &str) -> std::result::Result<[[f64; 3]; 3], String> {
+        parse_homography(text, "test").map(|found| found.matrix()).map_err(|e| e.to_string())
     }
 
     #[test]
     fn every_form_is_read() {
-        let words = H.map(|v| format!("{v:e}"));
-        let rows =
-            format!("{}\n{}\n{}\n", words[..3].join(" "), words[3..6].join("\t"), words[6..].join("  "));
+        let matrix = H.map(|row| row.map(|v| format!("{v:e}")));
+        let words = matrix.concat();
+        let rows = format!("{}\n{}\n{}\n", matrix[0].join(" "), matrix[1].join("\t"), matrix[2].join("  "));
         assert_eq!(parsed(&rows), Ok(H), "text");
         assert_eq!(parsed(&words.join(",")), Ok(H), "commas");
         let printed = format!("a 1.png - b.png: 5 of 7 matches agree, 3.1 ms\n{rows}device cpu\n");
         assert_eq!(parsed(&printed), Ok(H), "as `match` prints it");
         assert!(parsed(&format!("words\n{rows}{rows}")).is_err(), "two matrices");
         assert_eq!(parsed(&format!("\u{feff}{rows}")), Ok(H), "with a byte order mark");
-        let numpy = format!(
-            "[[{}]\n [{}]\n [{}]]\n",
-            words[..3].join(" "),
-            words[3..6].join(" "),
-            words[6..].join(" ")
-        );
+        let numpy = format!("[[{}]]\n", matrix.each_ref().map(|row| row.join(" ")).join("]\n ["));
         assert_eq!(parsed(&numpy), Ok(H), "as NumPy prints it");
         let xml = format!(
             "<opencv_storage><H12><rows>3</rows><dt>d</dt><data>\n{rows}</data></H12></opencv_storage>"
@@ -128,7 +116,7 @@ mod tests {
         let yaml = format!("%YAML:1.0\nH: !!opencv-matrix\n  rows: 3\n  data: [ {} ]\n", words.join(", "));
         assert_eq!(parsed(&yaml), Ok(H), "YAML");
         assert!(parsed(&(yaml.clone() + &yaml)).unwrap_err().contains("2 matrices"), "two matrices in YAML");
-        let rows = [&words[..3], &words[3..6], &words[6..]].map(|row| format!("[{}]", row.join(", ")));
+        let rows = matrix.map(|row| format!("[{}]", row.join(", ")));
         for matrix in [words.join(", "), rows.join(",\n")] {
             let json = format!("{{\"sizes\": [[8, 6], [8, 6]], \"matrix\": [{matrix}], \"matches\": []}}");
             assert_eq!(parsed(&json), Ok(H), "JSON: {json}");
