@@ -106,24 +106,23 @@ fn alone(documents: &[Document]) -> Vec<&Document> {
 /// Two cameras from M1 and M2, or from two files of one camera each.
 fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     let alone = alone(documents);
-    if !alone.is_empty() {
-        let [left, right] = alone[..] else {
-            return Err(alone[0].wrong(format!(
+    let sides = match alone[..] {
+        [] => {
+            let [left, right] = CAMERAS;
+            [(documents, left, "the left camera's matrix"), (documents, right, "the right camera's matrix")]
+        }
+        [left, right] => [left, right].map(|document| (from_ref(document), ALONE, "its matrix")),
+        [first, ..] => {
+            return Err(first.wrong(format!(
                 "{} of the files hold a single camera (camera_matrix): expected two, the left one first, or one file \
                  with M1 and M2",
                 alone.len()
             )));
-        };
-        check_lenses([(from_ref(left), ALONE[1]), (from_ref(right), ALONE[1])])?;
-        return Ok([
-            camera(from_ref(left), ALONE, "its matrix")?,
-            camera(from_ref(right), ALONE, "its matrix")?,
-        ]);
-    }
-    let [left, right] = CAMERAS;
-    check_lenses([(documents, left[1]), (documents, right[1])])?;
-    let left = camera(documents, left, "the left camera's matrix")?;
-    Ok([left, camera(documents, right, "the right camera's matrix")?])
+        }
+    };
+    check_lenses(sides.map(|(documents, [_, lens], _)| (documents, lens)))?;
+    let [left, right] = sides.map(|(documents, names, what)| camera(documents, names, what));
+    Ok([left?, right?])
 }
 
 /// Fails where a camera has no distortion but the other has one, or an entry looks like one under an unknown name.
