@@ -25,18 +25,16 @@ type Places<R> = [R; 4];
 
 /// r² of a match; infinite behind the horizon. It may be NaN for the NaN with which arrays of points are padded.
 #[inline(always)]
-pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>) -> R {
+pub(super) fn squared(kind: ModelKind, m: &[f64; 9], places: Places<f64>) -> f64 {
     let sampson = if kind.is_epipolar() {
         let e = Epipolar::new(m, places);
-        let zero = e.norm.constant(0.0);
         // 0/0 for a match in both epipoles, which any fundamental matrix allows.
-        R::choose(e.norm.at_most(zero), zero, e.product * e.product / e.norm)
+        if e.norm <= 0.0 { 0.0 } else { e.product * e.product / e.norm }
     } else {
         let t = Transfer::new(m, places);
-        let (sampson, zero) = (t.sampson(), t.w.constant(0.0));
+        let sampson = t.sampson();
         // Written so that NaN becomes infinite.
-        let is_in_front = t.w.above(zero) & zero.at_most(sampson);
-        R::choose(is_in_front, sampson, zero.constant(f64::INFINITY))
+        if t.w > 0.0 && 0.0 <= sampson { sampson } else { f64::INFINITY }
     };
     sampson * 2.0
 }
