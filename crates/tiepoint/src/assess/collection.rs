@@ -73,10 +73,9 @@ impl CollectionEvidence {
                 continue;
             }
             let (size, below) = search.group(root, &neighbours);
-            if size == 1 {
-                alone += 1
-            } else {
-                groups.push(size)
+            match size {
+                1 => alone += 1,
+                _ => groups.push(size),
             }
             let joins = |(edge, part): (usize, usize)| (part.min(size - part) >= 2).then(|| pairs[edge].ends);
             bridges.extend(below.into_iter().filter_map(joins));
