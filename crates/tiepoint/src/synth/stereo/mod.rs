@@ -102,28 +102,20 @@ struct Hit {
     disparity: f64,
 }
 
-/// A channel of a camera: how it records brightness. Channel 0 is grey, then follow red, green and blue.
-struct Camera {
-    photometry: Photometry,
-    noise: f64,
-    seed: u64,
-    /// The stream of its noise.
-    stream: u64,
-}
-
-impl Camera {
-    fn new(options: &StereoSceneOptions, view: View, channel: u64) -> Self {
-        let (photometry, stream) = match view {
-            View::Left => (Photometry::default(), 41),
-            View::Right => (options.right, 42),
-        };
-        Self { photometry, noise: options.noise, seed: options.seed, stream: stream + 2 * channel }
-    }
-
-    fn value<T: Pixel>(&self, brightness: f64, x: usize, y: usize) -> T {
-        let mut value = self.photometry.of(brightness);
-        if self.noise > 0.0 {
-            value += self.noise * Random::at(self.seed, self.stream, x as i64, y as i64).normal();
+/// How a channel of a camera records brightness at a pixel. Channel 0 is grey, then follow red, green and blue.
+fn camera<T: Pixel>(
+    options: &StereoSceneOptions,
+    view: View,
+    channel: u64,
+) -> impl Fn(f64, usize, usize) -> T {
+    let (photometry, stream) = match view {
+        View::Left => (Photometry::default(), 41 + 2 * channel),
+        View::Right => (options.right, 42 + 2 * channel),
+    };
+    move |brightness, x, y| {
+        let mut value = photometry.of(brightness);
+        if options.noise > 0.0 {
+            value += options.noise * Random::at(options.seed, stream, x as i64, y as i64).normal();
         }
         T::from_f32(value.clamp(0.0, 1.0) as f32 * T::WHITE)
     }
@@ -169,20 +161,20 @@ impl StereoScene {
 
     /// Some rows of a view in grey, the luma of the colours; rows beyond the image belong to a larger one.
     pub fn image<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
-        let camera = Camera::new(&self.options, view, 0);
+        let camera = camera(&self.options, view, 0);
         self.rows(view, rows, cpu, &self.samplers(), |samplers, hit, x, y| {
             let grey = hit.map_or(0.0, |h| self.surfaces[h.surface].grey(self.brightness(samplers, h, y)));
-            camera.value(grey, x, y)
+            camera(grey, x, y)
         })
     }
 
     /// Some rows of a view in red, green and blue.
     pub fn colour<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
-        let cameras = [1, 2, 3].map(|channel| Camera::new(&self.options, view, channel));
+        let cameras = [1, 2, 3].map(|channel| camera(&self.options, view, channel));
         let pixels = self.rows(view, rows, cpu, &self.samplers(), |samplers, hit, x, y| {
             let brightness = hit.map_or(0.0, |h| self.brightness(samplers, h, y));
             let tint = hit.map_or([0.0; 3], |h| self.surfaces[h.surface].tint);
-            [0, 1, 2].map(|c| cameras[c].value(brightness * tint[c], x, y))
+            [0, 1, 2].map(|c| cameras[c](brightness * tint[c], x, y))
         });
         let mut image = Image::filled(pixels.size(), 3, T::default());
         image.data_mut().copy_from_slice(pixels.data().as_flattened());
