@@ -159,8 +159,7 @@ proptest! {
     #[test]
     fn minimal_sets_are_met_exactly(seed: u64, kind in 0_usize..7) {
         let kind = KINDS[kind];
-        let mut scene = Scene::new(kind, seed);
-        let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
+        let (pairs, _) = Scene::new(kind, seed).pairs(kind.minimum(), 0, 0.0);
         prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "a minimal set is no proof");
         let any = options().with_false_alarms(f64::INFINITY);
         // A random sample may be nearly collinear, which must be an error.
@@ -186,8 +185,7 @@ proptest! {
 #[test]
 fn same_result_everywhere() {
     for kind in KINDS {
-        let mut scene = Scene::new(kind, 5);
-        let (mut pairs, _) = scene.pairs(200, 150, 1.5);
+        let (mut pairs, _) = Scene::new(kind, 5).pairs(200, 150, 1.5);
         pairs.iter_mut().enumerate().for_each(|(i, p)| p.quality = (i % 17) as f64);
         let options = options().with_seed(9);
         let expected = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
@@ -262,8 +260,7 @@ fn degenerate_matches_are_errors() {
             degenerate(&line(0.0), "collinear");
             degenerate(&line(0.5), "next to collinear");
         }
-        let mut scene = Scene::new(kind, 77);
-        let (wrong, _) = scene.pairs(0, 100, 0.0);
+        let (wrong, _) = Scene::new(kind, 77).pairs(0, 100, 0.0);
         degenerate(&wrong, "no consensus");
         let repeated: Vec<_> = wrong.iter().take(3).cycle().take(60).copied().collect();
         if kind.minimum() > 3 {
@@ -280,8 +277,7 @@ fn wrong_matches_give_no_model() {
             [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([50, 50, 20, 5, 2])
         {
             for seed in 0..pairs {
-                let mut scene = Scene::new(kind, 1000 + seed);
-                let (wrong, _) = scene.pairs(0, n, 0.0);
+                let (wrong, _) = Scene::new(kind, 1000 + seed).pairs(0, n, 0.0);
                 assert!(run(kind, &wrong).is_err(), "{kind} of {n} wrong matches, seed {seed}");
             }
         }
@@ -304,16 +300,14 @@ fn wrong_matches_give_no_model() {
             assert!(run(kind, &pairs).is_err(), "{kind} of matches in {what}");
         }
         // Twice as many true matches as the model needs cannot agree by chance.
-        let mut scene = Scene::new(kind, 3);
-        let (pairs, _) = scene.pairs(2 * kind.minimum() + 2, 0, 0.5);
+        let (pairs, _) = Scene::new(kind, 3).pairs(2 * kind.minimum() + 2, 0, 0.5);
         run(kind, &pairs).unwrap();
     }
 }
 
 #[test]
 fn a_plane_does_not_make_a_fundamental_matrix() {
-    let mut plane = Scene::new(ModelKind::Homography, 8);
-    let (pairs, _) = plane.pairs(150, 40, 0.5);
+    let (pairs, _) = Scene::new(ModelKind::Homography, 8).pairs(150, 40, 0.5);
     let found = run(ModelKind::Fundamental, &pairs);
     assert!(matches!(found, Err(Error::Degenerate { .. })), "{found:?}");
 }
@@ -344,8 +338,7 @@ fn seen_in_b(model: &Mat3, a: [f64; 2], depth: f64) -> [f64; 2] {
 
 #[test]
 fn refinement_reaches_the_estimate() {
-    let mut scene = Scene::new(ModelKind::Homography, 21);
-    let (pairs, _) = scene.pairs(150, 100, 1.0);
+    let (pairs, _) = Scene::new(ModelKind::Homography, 21).pairs(150, 100, 1.0);
     let best = run(ModelKind::Homography, &pairs).unwrap();
     let Model::Homography(h) = best.b_from_a else { panic!("a homography") };
     let mut near = h.matrix();
@@ -432,8 +425,7 @@ fn a_half_turn_is_fitted() {
 
 #[test]
 fn an_essential_matrix_needs_cameras() {
-    let mut scene = Scene::new(ModelKind::Essential, 4);
-    let (pairs, _) = scene.pairs(60, 20, 0.3);
+    let (pairs, _) = Scene::new(ModelKind::Essential, 4).pairs(60, 20, 0.3);
     let blind = estimate(ModelKind::Essential, &pairs, &RobustOptions::default(), &Cpu::sequential());
     assert!(matches!(blind, Err(Error::Option { name: "cameras", .. })), "{blind:?}");
     let found = run(ModelKind::Essential, &pairs).unwrap();
