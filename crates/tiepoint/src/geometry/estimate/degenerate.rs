@@ -98,40 +98,6 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// A set of points of one image; points are the same if all their bits are.
-struct Different<'p> {
-    x: &'p [f64],
-    y: &'p [f64],
-    /// Indices of points by the lowest bits of their hashes, at most half full.
-    table: Vec<u32>,
-    count: usize,
-}
-
-impl<'p> Different<'p> {
-    const FREE: u32 = u32::MAX;
-
-    /// An empty set with room for `most` points.
-    fn new([x, y]: [&'p [f64]; 2], most: usize) -> Self {
-        Self { x, y, table: vec![Self::FREE; (2 * most).next_power_of_two()], count: 0 }
-    }
-
-    fn bits(&self, i: usize) -> [u64; 2] {
-        [self.x[i].to_bits(), self.y[i].to_bits()]
-    }
-
-    fn insert(&mut self, i: usize) {
-        let (own, last) = (self.bits(i), self.table.len() - 1);
-        let mut slot = finish(own[0] ^ finish(own[1])) as usize & last;
-        while self.table[slot] != Self::FREE && self.bits(self.table[slot] as usize) != own {
-            slot = (slot + 1) & last;
-        }
-        if self.table[slot] == Self::FREE {
-            self.table[slot] = i as u32;
-            self.count += 1;
-        }
-    }
-}
-
 /// The probability that a wrong match agrees with a model if its points lie anywhere in the bounding boxes of the
 /// matches `among` with equal probability: the greater one of both images.
 fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
@@ -210,13 +176,27 @@ impl Judge<'_> {
         self.different(0, indices).min(self.different(1, indices))
     }
 
-    /// The number of different points among some matches in one image.
+    /// The number of different points among some matches in one image; points are the same if all their bits are.
     fn different(&self, image: usize, indices: &[usize]) -> usize {
+        const FREE: u32 = u32::MAX;
         let points = self.points;
-        let side = [[&points.xa[..], &points.ya], [&points.xb, &points.yb]][image];
-        let mut different = Different::new(side, indices.len());
-        indices.iter().for_each(|i| different.insert(*i));
-        different.count
+        let [x, y] = [[&points.xa[..], &points.ya], [&points.xb, &points.yb]][image];
+        let bits = |i: usize| [x[i].to_bits(), y[i].to_bits()];
+        // Indices of points by the lowest bits of their hashes, at most half full.
+        let mut table = vec![FREE; (2 * indices.len()).next_power_of_two()];
+        let (last, mut count) = (table.len() - 1, 0);
+        for &i in indices {
+            let own = bits(i);
+            let mut slot = finish(own[0] ^ finish(own[1])) as usize & last;
+            while table[slot] != FREE && bits(table[slot] as usize) != own {
+                slot = (slot + 1) & last;
+            }
+            if table[slot] == FREE {
+                table[slot] = i as u32;
+                count += 1;
+            }
+        }
+        count
     }
 
     /// Fails when the inliers lie at too few places, at one point or on a line, or when chance could explain them.
