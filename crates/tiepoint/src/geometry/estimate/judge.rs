@@ -110,7 +110,7 @@ impl<'p> Judge<'p> {
         drawn: &Points,
         first: u64,
         least: u32,
-        elsewhere: &Highest,
+        elsewhere: &AtomicU32,
     ) -> Option<Candidate> {
         let samples: [_; WIDTH] = std::array::from_fn(|i| sampler.draw(first + i as u64));
         let best = Best {
@@ -122,24 +122,20 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// The most inliers that any thread has found so far. A model is abandoned only if it is certain to have fewer, so that
-/// the best model does not depend on the order of the threads.
-#[derive(Default)]
-pub(super) struct Highest(AtomicU32);
-
 /// The number of inliers that a model has to exceed.
 #[derive(Clone, Copy)]
 struct Least<'h> {
     inliers: u32,
-    /// The number that other threads have found, which it has to reach.
-    elsewhere: Option<&'h Highest>,
+    /// The most that any thread has found so far. A model is abandoned only if it is certain to have fewer, so that the
+    /// best model does not depend on the order of the threads.
+    elsewhere: Option<&'h AtomicU32>,
 }
 
 impl Least<'_> {
     const NONE: Self = Self { inliers: 0, elsewhere: None };
 
     fn is_out_of_reach(&self, most: u32) -> bool {
-        most <= self.inliers || self.elsewhere.is_some_and(|highest| most < highest.0.load(Ordering::Relaxed))
+        most <= self.inliers || self.elsewhere.is_some_and(|highest| most < highest.load(Ordering::Relaxed))
     }
 }
 
@@ -200,7 +196,7 @@ impl Best<'_, '_> {
             self.candidate = Some(Candidate { fit: Fit { model, essential, inliers }, sample: *sample });
             self.least.inliers = inliers;
             if let Some(highest) = self.least.elsewhere {
-                highest.0.fetch_max(inliers, Ordering::Relaxed);
+                highest.fetch_max(inliers, Ordering::Relaxed);
             }
         }
     }

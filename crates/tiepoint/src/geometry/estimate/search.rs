@@ -3,10 +3,11 @@
 //! does the same on a GPU for many pairs of images side by side.
 
 use super::Fit;
-use super::judge::{Candidate, Highest, Judge, first_best};
+use super::judge::{Candidate, Judge, first_best};
 use super::points::{BLOCK, Points};
 use super::sampler::Sampler;
 use crate::geometry::real::WIDTH;
+use std::sync::atomic::AtomicU32;
 
 /// The fewest samples that are judged together: on a GPU one for each lane.
 pub(in crate::geometry) const BATCH: usize = BLOCK;
@@ -100,7 +101,7 @@ pub(in crate::geometry) fn search(
         let most = ((needed - number) as usize).next_multiple_of(BATCH);
         let batch = (number as usize).clamp(BATCH, extent.together).min(most);
         sampler.reach(u64::from(number) + batch as u64 - 1, judge.cpu);
-        let (highest, sampler) = (Highest::default(), &*sampler);
+        let (highest, sampler) = (AtomicU32::new(0), &*sampler);
         let eight = |task: usize| {
             let first = u64::from(number) + (task * WIDTH) as u64;
             judge.best_of_eight(sampler, drawn, first, least, &highest)
