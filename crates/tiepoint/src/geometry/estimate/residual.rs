@@ -20,12 +20,10 @@ use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, flat};
 use crate::geometry::real::{Real, each};
 
-/// A match: its places (x, y) in A and (u, v) in B.
-type Places<R> = [R; 4];
-
-/// r² of a match; infinite behind the horizon. It may be NaN for the NaN with which arrays of points are padded.
+/// r² of a match, (x, y) in A and (u, v) in B; infinite behind the horizon. It may be NaN for the NaN with which arrays of
+/// points are padded.
 #[inline(always)]
-pub(super) fn squared(kind: ModelKind, m: &[f64; 9], places: Places<f64>) -> f64 {
+pub(super) fn squared(kind: ModelKind, m: &[f64; 9], places: [f64; 4]) -> f64 {
     let sampson = if kind.is_epipolar() {
         let e = Epipolar::new(m, places);
         // 0/0 for a match in both epipoles, which any fundamental matrix allows.
@@ -40,7 +38,7 @@ pub(super) fn squared(kind: ModelKind, m: &[f64; 9], places: Places<f64>) -> f64
 }
 
 #[inline(always)]
-pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: Places<R>, limit: R) -> R::Mask {
+pub(super) fn agrees<R: Real>(kind: ModelKind, m: &[R; 9], places: [R; 4], limit: R) -> R::Mask {
     if kind.is_epipolar() {
         let e = Epipolar::new(m, places);
         return (e.product * e.product).at_most(limit * e.norm);
@@ -69,7 +67,7 @@ struct Transfer<R> {
 
 impl<R: Real> Transfer<R> {
     #[inline(always)]
-    fn new(m: &[R; 9], [x, y, xb, yb]: Places<R>) -> Self {
+    fn new(m: &[R; 9], [x, y, xb, yb]: [R; 4]) -> Self {
         let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
         let w = row(2);
         let inverse = w.constant(1.0) / w;
@@ -113,7 +111,7 @@ struct Epipolar<R> {
 
 impl<R: Real> Epipolar<R> {
     #[inline(always)]
-    fn new(f: &[R; 9], [x, y, u, v]: Places<R>) -> Self {
+    fn new(f: &[R; 9], [x, y, u, v]: [R; 4]) -> Self {
         let row = |i: usize| f[3 * i] * x + f[3 * i + 1] * y + f[3 * i + 2];
         let column = |j: usize| f[j] * u + f[3 + j] * v + f[6 + j];
         let (line_b, line_a) = ([row(0), row(1)], [column(0), column(1)]);
@@ -160,7 +158,7 @@ fn loss<R: Real>(counts: R::Mask, share: R, place: R) -> R {
 #[inline(always)]
 pub(super) fn transfer_term<R: Real>(
     m: &[R; 9],
-    places: Places<R>,
+    places: [R; 4],
     limit: R,
     weights: Weights,
 ) -> [R; TRANSFER] {
@@ -197,7 +195,7 @@ pub(super) fn transfer_term<R: Real>(
 #[inline(always)]
 pub(super) fn epipolar_term<R: Real>(
     f: &[R; 9],
-    places: Places<R>,
+    places: [R; 4],
     limit: R,
     weights: Weights,
 ) -> [R; EPIPOLAR] {

@@ -2,14 +2,11 @@
 //! (Hartley, Zisserman 2004, section 11.1.2). Solutions are kept if (e' × b) · (F a) has one sign for all seven
 //! points, as it has for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
 //!
-//! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side.
+//! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side. Matrices are row-major.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
 use crate::geometry::real::Real;
-
-/// Row-major.
-type Matrix<R> = [R; 9];
 
 /// Unit vectors that span the null space of `rows`, by Householder's reflections; NaN where rows are exactly
 /// dependent.
@@ -57,7 +54,7 @@ fn reflect<R: Real>(mirror: &[R; 9], scale: R, k: usize, row: &mut [R; 9]) {
 }
 
 #[inline(always)]
-fn determinant<R: Real>(m: &Matrix<R>) -> R {
+fn determinant<R: Real>(m: &[R; 9]) -> R {
     m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6])
         + m[2] * (m[3] * m[7] - m[4] * m[6])
 }
@@ -107,10 +104,7 @@ const FARTHEST: f64 = 1e6;
 
 /// The fundamental matrices of seven matches (places in A and in B), and which of them exist.
 #[inline(always)]
-pub(in crate::geometry) fn seven_point<R: Real>(
-    a: &[[R; 2]; 7],
-    b: &[[R; 2]; 7],
-) -> [(Matrix<R>, R::Mask); 3] {
+pub(in crate::geometry) fn seven_point<R: Real>(a: &[[R; 2]; 7], b: &[[R; 2]; 7]) -> [([R; 9], R::Mask); 3] {
     let one = a[0][0].constant(1.0);
     let mut rows = [[one; 9]; 7];
     for i in 0..7 {
@@ -142,12 +136,12 @@ pub(in crate::geometry) fn seven_point<R: Real>(
 /// first + t second, and whether it exists and the matches can lie in front of both cameras.
 #[inline(always)]
 fn solution<R: Real>(
-    first: &Matrix<R>,
-    second: &Matrix<R>,
+    first: &[R; 9],
+    second: &[R; 9],
     t: R,
     a: &[[R; 2]; 7],
     b: &[[R; 2]; 7],
-) -> (Matrix<R>, R::Mask) {
+) -> ([R; 9], R::Mask) {
     let mut model = *first;
     for i in 0..9 {
         model[i] = first[i] + t * second[i];
@@ -166,7 +160,7 @@ pub(in crate::geometry) fn epipolar_row<R: Real>([x, y]: [R; 2], [u, v]: [R; 2],
 /// its multiples.
 #[inline(always)]
 pub(in crate::geometry) fn oriented<R: Real, const N: usize>(
-    f: &Matrix<R>,
+    f: &[R; 9],
     a: &[[R; 2]; N],
     b: &[[R; 2]; N],
 ) -> R::Mask {
@@ -193,7 +187,7 @@ pub(in crate::geometry) fn oriented<R: Real, const N: usize>(
 
 /// (e × b) · (F a).
 #[inline(always)]
-fn side<R: Real>(f: &Matrix<R>, e: &[R; 3], [x, y]: [R; 2], [u, v]: [R; 2]) -> R {
+fn side<R: Real>(f: &[R; 9], e: &[R; 3], [x, y]: [R; 2], [u, v]: [R; 2]) -> R {
     let line = [f[0] * x + f[1] * y + f[2], f[3] * x + f[4] * y + f[5], f[6] * x + f[7] * y + f[8]];
     let toward = [e[1] - e[2] * v, e[2] * u - e[0], e[0] * v - e[1] * u];
     toward[0] * line[0] + toward[1] * line[1] + toward[2] * line[2]
