@@ -66,13 +66,8 @@ impl CollectionEvidence {
             neighbours[a].push((b, edge));
             neighbours[b].push((a, edge));
         }
-        let mut search = Search { order: vec![usize::MAX; photographs], low: vec![0; photographs], next: 0 };
         let (mut groups, mut bridges, mut alone) = (vec![], vec![], 0);
-        for root in 0..photographs {
-            if search.order[root] != usize::MAX {
-                continue;
-            }
-            let (size, below) = search.group(root, &neighbours);
+        for (size, below) in groups_and_bridges(&neighbours) {
             match size {
                 1 => alone += 1,
                 _ => groups.push(size),
@@ -168,50 +163,46 @@ impl CollectionEvidence {
     }
 }
 
-/// A depth-first search for bridges, the edges that alone join two parts (Tarjan 1974), without recursion.
-struct Search {
-    /// The order in which photographs were reached.
-    order: Vec<usize>,
-    /// The earliest photograph that its descendants reach without the edge that led to it.
-    low: Vec<usize>,
-    next: usize,
-}
-
-impl Search {
-    /// The size of the group of `root`, and its bridges with the size of the part below each.
-    fn group(&mut self, root: usize, neighbours: &[Vec<(usize, usize)>]) -> (usize, Vec<(usize, usize)>) {
-        let start = self.next;
-        let mut bridges = vec![];
-        self.reach(root);
+/// The size of each group, and its bridges with the size of the part below each: by a depth-first search for edges that
+/// alone join two parts (Tarjan 1974), without recursion.
+fn groups_and_bridges(neighbours: &[Vec<(usize, usize)>]) -> Vec<(usize, Vec<(usize, usize)>)> {
+    // The order in which photographs were reached, and the earliest photograph that the descendants of each reach
+    // without the edge that led to it.
+    let (mut order, mut low) = (vec![usize::MAX; neighbours.len()], vec![0; neighbours.len()]);
+    let (mut found, mut next) = (vec![], 0);
+    for root in 0..neighbours.len() {
+        if order[root] != usize::MAX {
+            continue;
+        }
+        let (start, mut bridges) = (next, vec![]);
         // A photograph, the edge that led to it, and its next neighbour.
         let mut path = vec![(root, usize::MAX, 0)];
         while let Some((at, by, tried)) = path.last_mut() {
             let (at, by) = (*at, *by);
+            if order[at] == usize::MAX {
+                (order[at], low[at]) = (next, next);
+                next += 1;
+            }
             let Some(&(to, edge)) = neighbours[at].get(*tried) else {
                 path.pop();
                 if let Some(&(above, ..)) = path.last() {
-                    self.low[above] = self.low[above].min(self.low[at]);
-                    if self.low[at] > self.order[above] {
-                        bridges.push((by, self.next - self.order[at]));
+                    low[above] = low[above].min(low[at]);
+                    if low[at] > order[above] {
+                        bridges.push((by, next - order[at]));
                     }
                 }
                 continue;
             };
             *tried += 1;
-            if self.order[to] == usize::MAX {
-                self.reach(to);
+            if order[to] == usize::MAX {
                 path.push((to, edge, 0));
             } else if edge != by {
-                self.low[at] = self.low[at].min(self.order[to]);
+                low[at] = low[at].min(order[to]);
             }
         }
-        (self.next - start, bridges)
+        found.push((next - start, bridges));
     }
-
-    fn reach(&mut self, photograph: usize) {
-        (self.order[photograph], self.low[photograph]) = (self.next, self.next);
-        self.next += 1;
-    }
+    found
 }
 
 #[cfg(test)]
