@@ -13,40 +13,31 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document =
         Document::parse_with_options(text, options).map_err(|e| format!("not well-formed XML: {e}"))?;
-    let (lines, root) = (Lines::of(text), document.root_element());
+    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+    let line_of = |node: Node<'_, '_>| starts.partition_point(|&start| start <= node.range().start);
+    let root = document.root_element();
     let name = root.tag_name().name();
     if name != "opencv_storage" {
-        return Err(format!("line {}: <{name}>, expected <opencv_storage>", lines.of_node(root)));
+        return Err(format!("line {}: <{name}>, expected <opencv_storage>", line_of(root)));
     }
     if let Some(stray) = stray_text(root) {
-        return Err(format!("line {}: text outside of any value", lines.of_node(stray)));
+        return Err(format!("line {}: text outside of any value", line_of(stray)));
     }
-    root.children().filter(Node::is_element).map(|child| entry(child, &lines)).collect()
+    root.children().filter(Node::is_element).map(|child| entry(child, &line_of)).collect()
 }
 
-/// Where the lines of a text begin.
-struct Lines(Vec<usize>);
-
-impl Lines {
-    fn of(text: &str) -> Self {
-        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
-    }
-
-    /// The line that a node begins in, from 1.
-    fn of_node(&self, node: Node<'_, '_>) -> usize {
-        self.0.partition_point(|&start| start <= node.range().start)
-    }
-}
+/// The line that a node begins in, from 1.
+type LineOf<'a> = &'a dyn Fn(Node<'_, '_>) -> usize;
 
 /// A child of `node` that is text and not blank.
 fn stray_text<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
     node.children().find(|n| n.is_text() && n.text().is_some_and(|t| !t.trim().is_empty()))
 }
 
-fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
-    let (key, line) = (child.tag_name().name(), lines.of_node(child));
+fn entry(child: Node<'_, '_>, line_of: LineOf<'_>) -> Parsed<Entry> {
+    let (key, line) = (child.tag_name().name(), line_of(child));
     let value = match child.attribute("type_id") {
-        Some("opencv-matrix" | "opencv-nd-matrix") => matrix(child, lines)?,
+        Some("opencv-matrix" | "opencv-nd-matrix") => matrix(child, line_of)?,
         _ => text(child).map_or(Value::Other, |text| plain(text.trim())),
     };
     Ok(Entry { key: key.into(), value, line })
@@ -60,16 +51,15 @@ fn plain(text: &str) -> Value {
     }
 }
 
-fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {
+fn matrix(node: Node<'_, '_>, line_of: LineOf<'_>) -> Parsed<Value> {
     let key = node.tag_name().name();
-    let wrong =
-        |at: Node<'_, '_>| format!("line {}: expected rows, cols, dt and data in {key}", lines.of_node(at));
+    let wrong = |at: Node<'_, '_>| format!("line {}: expected rows, cols, dt and data in {key}", line_of(at));
     if let Some(stray) = stray_text(node) {
         return Err(wrong(stray));
     }
     let mut parts = MatrixParts::default();
     for part in node.children().filter(Node::is_element) {
-        let (name, line) = (part.tag_name().name(), lines.of_node(part));
+        let (name, line) = (part.tag_name().name(), line_of(part));
         let text = text(part).ok_or_else(|| wrong(part))?;
         if name != "data" {
             parts.take(name, text.trim().trim_matches('"'), key, line)?;
@@ -77,7 +67,7 @@ fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {
         }
         parts.take_data(text.split_whitespace().map(|word| (word, line)), key, line)?;
     }
-    parts.finish(key, lines.of_node(node))
+    parts.finish(key, line_of(node))
 }
 
 /// The text of an element that holds nothing else.
