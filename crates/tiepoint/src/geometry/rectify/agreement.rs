@@ -126,7 +126,7 @@ fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {
 
 /// The range of the disparities that neighbours confirm, if there are any.
 pub(crate) fn confirmed_range(places: &[([f64; 2], [f64; 2])]) -> Option<[f64; 2]> {
-    let ties = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
+    let ties = places.iter().map(|(a, b)| (*a, a[0] - b[0])).collect();
     Some(confirmed(ties)).filter(|confirmed| !confirmed.is_empty()).map(ends)
 }
 
@@ -143,23 +143,18 @@ pub(crate) fn widened([low, high]: [f64; 2]) -> [f64; 2] {
     [(low - margin).floor(), (high + margin).ceil()]
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Tie {
-    place: [f64; 2],
-    disparity: f64,
-}
-
-/// The disparities that at least three other tie points, and a share of all neighbours, have too.
-fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
+/// The disparities of tie points, given with their places in A, that at least three others, and a share of all
+/// neighbours, have too.
+fn confirmed(mut ties: Vec<([f64; 2], f64)>) -> Vec<f64> {
     let span = |c: usize| {
-        let low = ties.iter().map(|t| t.place[c]).fold(f64::INFINITY, f64::min);
-        (low, ties.iter().map(|t| t.place[c]).fold(low, f64::max) - low)
+        let low = ties.iter().map(|(place, _)| place[c]).fold(f64::INFINITY, f64::min);
+        (low, ties.iter().map(|(place, _)| place[c]).fold(low, f64::max) - low)
     };
     let ((left, width), (top, height)) = (span(0), span(1));
     let area = width.max(1.0) * height.max(1.0);
     let side = (area * CELL / ties.len() as f64).sqrt().max(width.max(height) / 4096.0).max(1.0);
     let tolerance = 2.0 + 0.25 * side;
-    let cell = |t: &Tie| (((t.place[1] - top) / side) as usize, ((t.place[0] - left) / side) as usize);
+    let cell = |([x, y], _): &([f64; 2], f64)| (((y - top) / side) as usize, ((x - left) / side) as usize);
     ties.sort_by_key(cell);
     let keys: &[(usize, usize)] = &ties.iter().map(cell).collect::<Vec<_>>();
     let around = |(row, column): (usize, usize)| {
@@ -171,16 +166,16 @@ fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
             (from..to).step_by((to - from) / CROWD + 1)
         })
     };
-    let agrees = |t: &&Tie| {
+    let agrees = |tie: &&([f64; 2], f64)| {
         let (mut all, mut same) = (0_usize, 0_usize);
-        for i in around(cell(t)) {
+        for i in around(cell(tie)) {
             all += 1;
-            same += usize::from((ties[i].disparity - t.disparity).abs() <= tolerance);
+            same += usize::from((ties[i].1 - tie.1).abs() <= tolerance);
         }
         // The tie point itself is among them.
         same > 3 && same as f64 > CONFIRMING * all as f64
     };
-    ties.iter().filter(agrees).map(|t| t.disparity).collect()
+    ties.iter().filter(agrees).map(|(_, disparity)| *disparity).collect()
 }
 
 #[cfg(test)]
