@@ -182,16 +182,17 @@ pub fn refine(
 ) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
-    let options = match start {
-        Model::Essential(essential) => &options.with_cameras(Some(essential.cameras())),
-        _ => options,
+    let (options, essential) = match start {
+        Model::Essential(essential) => (&options.with_cameras(Some(essential.cameras())), essential.matrix()),
+        _ => (options, NO_ESSENTIAL),
     };
     cpu.run(|| {
         let problem = Problem::new(start.kind(), pairs, options, cpu)?;
         let thinned = problem.thinned();
         let all = problem.judge(&problem.points);
         let judge = all.of(thinned.as_ref().unwrap_or(&problem.points));
-        let start = judge.counted(problem.fit_of(start));
+        let model = problem.points.normalised(problem.kind, &start.between_pixels());
+        let start = judge.counted(Fit { model, essential, inliers: 0 });
         // The matrix of a homography may have either sign.
         let other = judge.counted(Fit { model: start.model.map(|row| row.map(|v| -v)), ..start });
         let start = judge.improve(if other.inliers > start.inliers { other } else { start });
@@ -308,14 +309,6 @@ impl<'p> Problem<'p> {
     fn thinned(&self) -> Option<Points> {
         let count = self.points.len();
         (count > ENOUGH).then(|| self.points.thinned(count.div_ceil(ENOUGH), self.cpu))
-    }
-
-    fn fit_of(&self, model: &Model) -> Fit {
-        let essential = match model {
-            Model::Essential(essential) => essential.matrix(),
-            _ => NO_ESSENTIAL,
-        };
-        Fit { model: self.points.normalised(self.kind, &model.between_pixels()), essential, inliers: 0 }
     }
 
     /// Settles the model, first by the matches that judge samples, then by all; checks that the inliers determine it;

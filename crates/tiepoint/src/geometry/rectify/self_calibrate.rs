@@ -131,7 +131,8 @@ pub fn self_calibrate(
     let starts = if options.known().is_some() { &STARTS[..1] } else { &STARTS[..] };
     for start in starts {
         let focal = expected * start;
-        let essential = essential(&normalised, focal);
+        let by = [focal, focal, 1.0];
+        let essential = std::array::from_fn(|i| std::array::from_fn(|j| by[i] * normalised[i][j] * by[j]));
         let Some(state) = Relative::from_essential(&essential, &judged, libm::log(focal)) else { continue };
         let few = prior(1.0 / step as f64);
         let state = state.refined(&judged, scale, &few);
@@ -360,11 +361,6 @@ fn shifted(
 fn normalised(f: &Fundamental, middles: [[f64; 2]; 2], scale: f64) -> Mat3 {
     let [a, b] = middles.map(|[x, y]| [[scale, 0.0, x], [0.0, scale, y], [0.0, 0.0, 1.0]]);
     product(&transpose(&b), &product(&f.matrix(), &a))
-}
-
-fn essential(f: &Mat3, focal: f64) -> Mat3 {
-    let by = [focal, focal, 1.0];
-    std::array::from_fn(|i| std::array::from_fn(|j| by[i] * f[i][j] * by[j]))
 }
 
 #[cfg(test)]
