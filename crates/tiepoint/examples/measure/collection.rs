@@ -108,14 +108,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     }
     let start = Instant::now();
     let matched = collection.match_pairs(shard, std::slice::from_ref(&processor))?;
-    let seconds = start.elapsed().as_secs_f64();
+    let rate = matched.pairs as f64 / start.elapsed().as_secs_f64();
     timed("match", start);
-    println!(
-        "{} pairs in {} tiles, {:.0} pairs/s",
-        matched.pairs,
-        matched.tiles,
-        matched.pairs as f64 / seconds
-    );
+    println!("{} pairs in {} tiles, {rate:.0} pairs/s", matched.pairs, matched.tiles);
     let start = Instant::now();
     let status = collection.status(&processor.cpu)?;
     timed("status", start);

@@ -32,19 +32,14 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
     let start = Instant::now();
     let found = tie(&processor)?;
-    println!(
-        "the first pair: {:.3} s, {} tie points",
-        start.elapsed().as_secs_f64(),
-        found.1.tie.matches.len()
-    );
+    let (seconds, matches) = (start.elapsed().as_secs_f64(), found.1.tie.matches.len());
+    println!("the first pair: {seconds:.3} s, {matches} tie points");
     processor.take_notes().iter().for_each(|note| println!("{note}"));
     if check {
         checked(|| Ok(tie(&cpu.clone().into())? == found))?;
     }
-    println!(
-        "{size}, SIFT's features and structure: {}",
-        milliseconds(median(|| tie(&processor).map(drop))?)
-    );
+    let one = milliseconds(median(|| tie(&processor).map(drop))?);
+    println!("{size}, SIFT's features and structure: {one}");
     let processor = Processor::with_gpu(cpu.profiled(), gpu);
     processor.profile_gpu(true);
     for _ in 0..RUNS {

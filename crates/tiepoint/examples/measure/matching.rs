@@ -66,11 +66,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Outcome<()> {
     let graph = gpu.graph(commands)?;
     let seconds = device_seconds(&gpu, || Ok(graph.run()?))?;
     let comparisons = 2.0 * n as f64 * m as f64 * if sign { 0.5 } else { 1.0 };
+    let (kind, ms, rate) = (if floats { "f32" } else { "u8" }, seconds * 1e3, comparisons / seconds * 1e-9);
     println!(
-        "{n} x {m} x {dimension} {}, both ways, {launches} launches: {:.4} ms, {:.0} G comparisons/s",
-        if floats { "f32" } else { "u8" },
-        seconds * 1e3,
-        comparisons / seconds * 1e-9
+        "{n} x {m} x {dimension} {kind}, both ways, {launches} launches: {ms:.4} ms, {rate:.0} G comparisons/s"
     );
     stages(&gpu, || Ok(graph.run()?))?;
     if repeat {
