@@ -291,9 +291,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kernel_sources() -> Vec<KernelSource> {
-        let mut sources: Vec<_> = ALL.map(|kind| source::<u8, Homography>(kind, 3)).into();
-
-        sources.extend([source::<f32, Homography>(Interpolation::Lanczos3, 1)]);
-        sources
+        let other = source::<f32, Homography>(Interpolation::Lanczos3, 1);
+        ALL.map(|kind| source::<u8, Homography>(kind, 3)).into_iter().chain([other]).collect()
     }
 }
