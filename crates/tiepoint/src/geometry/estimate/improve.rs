@@ -15,11 +15,11 @@
 use super::Fit;
 use super::judge::Judge;
 use super::points::{BLOCK, Points};
-use super::residual::{EPIPOLAR, TRANSFER, Weights, epipolar_term, transfer_term};
+use super::residual::{Terms, Weights};
 use super::step::Normal;
 use crate::device::{Cpu, dispatch};
 use crate::geometry::matrix::flat;
-use crate::geometry::real::{Real, WIDTH, splat};
+use crate::geometry::real::{WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Inliers farther than this many deviations do not count in the last fit.
@@ -140,25 +140,6 @@ impl Judge<'_> {
     }
 }
 
-/// The weighted terms that one match adds to the `K` sums of a step.
-trait Terms<const K: usize>: Copy + Sync {
-    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
-}
-
-impl Terms<EPIPOLAR> for Weights {
-    #[inline(always)]
-    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; EPIPOLAR] {
-        epipolar_term(model, places, limit, self)
-    }
-}
-
-impl Terms<TRANSFER> for Weights {
-    #[inline(always)]
-    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; TRANSFER] {
-        transfer_term(model, places, limit, self)
-    }
-}
-
 /// The sums over all matches in the order of the contract.
 fn sums<const K: usize>(
     points: &Points,
@@ -215,6 +196,7 @@ fn in_pairs(mut lanes: [f64; LANES]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::residual::{EPIPOLAR, TRANSFER};
     use super::*;
     use crate::geometry::Correspondence;
     use crate::numeric::Random;

@@ -154,83 +154,81 @@ fn loss<R: Real>(counts: R::Mask, share: R, place: R) -> R {
     R::choose(counts, share, R::choose(place.at_most(place), one, share.constant(0.0)))
 }
 
-/// The terms that a match adds to the sums of a map; from the limit on only the loss.
-#[inline(always)]
-pub(super) fn transfer_term<R: Real>(
-    m: &[R; 9],
-    places: [R; 4],
-    limit: R,
-    weights: Weights,
-) -> [R; TRANSFER] {
-    let t = Transfer::new(m, places);
-    let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
-    let share = t.sampson() / limit;
-    let counts = t.w.above(zero) & one.above(share);
-    let kept = |value: R| R::choose(counts, value, zero);
-    let weight = kept(weights.of(one - share));
-    let inverse = kept(t.inverse);
-    let ([ex, ey], [xx, xy, yy]) = (each(t.e, kept), each(t.metric, kept));
-    let (xx, xy, yy) = (xx * weight, xy * weight, yy * weight);
-    let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
-    // The derivative of m(a) by the nine elements has the rows (p, 0, −u p) and (0, p, −v p).
-    let p = [x * inverse, y * inverse, inverse];
-    let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
-    let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);
-    let far = along_x * u + along_y * v;
-    let outer = [p[0] * p[0], p[0] * p[1], p[0] * p[2], p[1] * p[1], p[1] * p[2], p[2] * p[2]];
-    let mut term = [loss(counts, share, places[0]); TRANSFER];
-    for k in 0..6 {
-        (term[1 + k], term[7 + k], term[13 + k]) = (xx * outer[k], xy * outer[k], yy * outer[k]);
-        (term[19 + k], term[25 + k]) = (along_x * outer[k], along_y * outer[k]);
-        term[31 + k] = far * outer[k];
-    }
-    let along = gx * u + gy * v;
-    for k in 0..3 {
-        (term[37 + k], term[40 + k], term[43 + k]) = (gx * p[k], gy * p[k], -(along * p[k]));
-    }
-    term
+/// The weighted terms that one match adds to the `K` sums of a step.
+pub(super) trait Terms<const K: usize>: Copy + Sync {
+    fn terms<R: Real>(self, model: &[R; 9], places: [R; 4], limit: R) -> [R; K];
 }
 
-/// The terms that a match adds to the sums of epipolar geometry.
-#[inline(always)]
-pub(super) fn epipolar_term<R: Real>(
-    f: &[R; 9],
-    places: [R; 4],
-    limit: R,
-    weights: Weights,
-) -> [R; EPIPOLAR] {
-    let e = Epipolar::new(f, places);
-    let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
-    let share = e.product * e.product / (limit * e.norm);
-    let counts = one.above(share);
-    let kept = |value: R| R::choose(counts, value, zero);
-    let weight = kept(weights.of(one - share) / e.norm);
-    let (slope, error) = (kept(e.product / e.norm), kept(e.product));
-    let [x, y, u, v] = each(places, kept);
-    let ([l0, l1], [m0, m1]) = (each(e.line_b, kept), each(e.line_a, kept));
-    // The derivative by F of the constraint over its gradient's length, times that length.
-    let j = [
-        u * x - slope * (l0 * x + m0 * u),
-        u * y - slope * (l0 * y + m1 * u),
-        u - slope * l0,
-        v * x - slope * (l1 * x + m0 * v),
-        v * y - slope * (l1 * y + m1 * v),
-        v - slope * l1,
-        x - slope * m0,
-        y - slope * m1,
-        one,
-    ];
-    let mut term = [loss(counts, share, places[0]); EPIPOLAR];
-    let mut at = 1;
-    for r in 0..9 {
-        let weighted = weight * j[r];
-        for c in r..9 {
-            term[at] = weighted * j[c];
-            at += 1;
+impl Terms<TRANSFER> for Weights {
+    /// From the limit on only the loss.
+    #[inline(always)]
+    fn terms<R: Real>(self, m: &[R; 9], places: [R; 4], limit: R) -> [R; TRANSFER] {
+        let t = Transfer::new(m, places);
+        let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
+        let share = t.sampson() / limit;
+        let counts = t.w.above(zero) & one.above(share);
+        let kept = |value: R| R::choose(counts, value, zero);
+        let weight = kept(self.of(one - share));
+        let inverse = kept(t.inverse);
+        let ([ex, ey], [xx, xy, yy]) = (each(t.e, kept), each(t.metric, kept));
+        let (xx, xy, yy) = (xx * weight, xy * weight, yy * weight);
+        let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
+        // The derivative of m(a) by the nine elements has the rows (p, 0, −u p) and (0, p, −v p).
+        let p = [x * inverse, y * inverse, inverse];
+        let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
+        let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);
+        let far = along_x * u + along_y * v;
+        let outer = [p[0] * p[0], p[0] * p[1], p[0] * p[2], p[1] * p[1], p[1] * p[2], p[2] * p[2]];
+        let mut term = [loss(counts, share, places[0]); TRANSFER];
+        for k in 0..6 {
+            (term[1 + k], term[7 + k], term[13 + k]) = (xx * outer[k], xy * outer[k], yy * outer[k]);
+            (term[19 + k], term[25 + k]) = (along_x * outer[k], along_y * outer[k]);
+            term[31 + k] = far * outer[k];
         }
-        term[46 + r] = weighted * -error;
+        let along = gx * u + gy * v;
+        for k in 0..3 {
+            (term[37 + k], term[40 + k], term[43 + k]) = (gx * p[k], gy * p[k], -(along * p[k]));
+        }
+        term
     }
-    term
+}
+
+impl Terms<EPIPOLAR> for Weights {
+    #[inline(always)]
+    fn terms<R: Real>(self, f: &[R; 9], places: [R; 4], limit: R) -> [R; EPIPOLAR] {
+        let e = Epipolar::new(f, places);
+        let (zero, one) = (limit.constant(0.0), limit.constant(1.0));
+        let share = e.product * e.product / (limit * e.norm);
+        let counts = one.above(share);
+        let kept = |value: R| R::choose(counts, value, zero);
+        let weight = kept(self.of(one - share) / e.norm);
+        let (slope, error) = (kept(e.product / e.norm), kept(e.product));
+        let [x, y, u, v] = each(places, kept);
+        let ([l0, l1], [m0, m1]) = (each(e.line_b, kept), each(e.line_a, kept));
+        // The derivative by F of the constraint over its gradient's length, times that length.
+        let j = [
+            u * x - slope * (l0 * x + m0 * u),
+            u * y - slope * (l0 * y + m1 * u),
+            u - slope * l0,
+            v * x - slope * (l1 * x + m0 * v),
+            v * y - slope * (l1 * y + m1 * v),
+            v - slope * l1,
+            x - slope * m0,
+            y - slope * m1,
+            one,
+        ];
+        let mut term = [loss(counts, share, places[0]); EPIPOLAR];
+        let mut at = 1;
+        for r in 0..9 {
+            let weighted = weight * j[r];
+            for c in r..9 {
+                term[at] = weighted * j[c];
+                at += 1;
+            }
+            term[46 + r] = weighted * -error;
+        }
+        term
+    }
 }
 
 #[cfg(test)]
