@@ -371,16 +371,13 @@ impl Names {
 
     #[doc(hidden)]
     pub fn take<T: ValueType>(self, value: &Value, allowed: &dyn Allowed<T::Inner>) -> Result<T> {
-        let size = |size: Option<u64>| size.map(|size| Value::Integer(size.into()));
-        let value_in_units = match (value, self.unit) {
-            (Value::Text(text), _) if ["none", "unlimited"].contains(&&text[..]) => Some(value.clone()),
-            (Value::Text(text), "BYTES") => size(bytes(text)),
-            (Value::Text(text), "PIXELS") => size(count(text)),
-            _ => Some(value.clone()),
+        let size = |size: Option<u64>| T::take(&Value::Integer(size?.into()));
+        let taken = match (value, self.unit) {
+            (Value::Text(text), _) if T::OPTIONAL && text == "unlimited" => T::take(&Value::None),
+            (Value::Text(text), "BYTES") if text != "none" => size(bytes(text)),
+            (Value::Text(text), "PIXELS") if text != "none" => size(count(text)),
+            _ => T::take(value),
         };
-        let unlimited = |value: &Value| T::OPTIONAL && *value == Value::Text("unlimited".to_owned());
-        let taken =
-            value_in_units.and_then(|value| T::take(if unlimited(&value) { &Value::None } else { &value }));
         taken.ok_or_else(|| {
             let kind = match T::kind() {
                 Kind::Bool => "true or false".to_owned(),
