@@ -78,13 +78,12 @@ pub(in crate::geometry) fn search(
 ) -> (Option<Fit>, u32) {
     let improved = |start: Fit| {
         let mut best = judge.improve(start);
-        let mut gains = extent.thorough;
-        while gains {
+        while extent.thorough {
             let next = judge.improve(best);
-            gains = next.inliers > best.inliers;
-            if gains {
-                best = next;
+            if next.inliers <= best.inliers {
+                break;
             }
+            best = next;
         }
         best
     };

@@ -42,9 +42,8 @@ impl AffineEpipolar {
         for _ in 0..FITS {
             let weights: Vec<f64> = pairs.iter().map(|p| found.map_or(1.0, |f| f.weight(p))).collect();
             let next = Self::weighted(pairs, &weights)?;
-            let settled = found.is_some_and(|f| (0..4).all(|i| (f.normal[i] - next.normal[i]).abs() < 1e-12));
-            found = Some(next);
-            if settled {
+            let is_settled = |last: Self| (0..4).all(|i| (last.normal[i] - next.normal[i]).abs() < 1e-12);
+            if found.replace(next).is_some_and(is_settled) {
                 break;
             }
         }

@@ -18,8 +18,7 @@ const MOST_PAIRS: usize = 1 << 11;
 
 /// Pairs in groups that are searched together.
 pub(super) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]> {
-    let mut parts = Vec::new();
-    let mut rest = prepared;
+    let (mut parts, mut rest) = (Vec::new(), prepared);
     while !rest.is_empty() {
         let mut matches = 0;
         let fits = |p: &&&Prepared| {
@@ -27,9 +26,7 @@ pub(super) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]>
             matches <= MOST_MATCHES
         };
         let count = rest.iter().take(MOST_PAIRS).take_while(fits).count().max(1);
-        let (part, later) = rest.split_at(count);
-        parts.push(part);
-        rest = later;
+        parts.extend(rest.split_off(..count));
     }
     parts
 }
