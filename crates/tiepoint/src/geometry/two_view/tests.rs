@@ -91,6 +91,10 @@ fn anywhere(_: [f64; 2], unit: f64) -> f64 {
     4.0 + 10.0 * unit
 }
 
+fn plane([x, y]: [f64; 2], _: f64) -> f64 {
+    8.0 + 0.001 * x - 0.002 * y
+}
+
 /// Most of the first `right` matches are inliers, few of the others are.
 fn check_inliers(found: &TwoView, right: usize, what: &str) {
     let good = found.inliers.iter().filter(|&&i| (i as usize) < right).count();
@@ -140,7 +144,6 @@ fn known_focal_lengths_make_a_scene_in_depth_calibrated_and_wrong_ones_do_not() 
 
 #[test]
 fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
-    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
         let matches = rig.mixed(120, 60, plane);
@@ -159,7 +162,6 @@ fn a_plane_and_a_turn_are_distinguished_by_known_focal_lengths() {
 
 #[test]
 fn wrong_matches_on_the_lines_of_a_plane_are_no_inliers_and_parallax_that_chance_does_not_explain_stays() {
-    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     let houses = |at: [f64; 2], unit: f64| plane(at, 0.0) * (0.9 - 0.1 * unit);
     for seed in 0..8 {
         let mut rig = Rig::new(seed);
@@ -235,10 +237,7 @@ fn any_input_gets_a_configuration() {
 #[test]
 fn the_answer_depends_neither_on_threads_nor_on_other_pairs() {
     let mut rig = Rig::new(9);
-    let mut sets: Vec<Vec<Correspondence>> = Vec::new();
-    for n in [10, 30, 80, 200] {
-        sets.push(rig.mixed(n, n, anywhere));
-    }
+    let sets = [10, 30, 80, 200].map(|n| rig.mixed(n, n, anywhere));
     let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { ImageCamera::new(SIZE) };
     let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
     let pairs: Vec<_> = sets.iter().map(Vec::as_slice).zip(1..).map(pair).collect();
@@ -299,7 +298,6 @@ fn options_and_cameras_are_checked() {
 
 /// Pairs of 20 to 900 matches for every configuration, some with evidence, some with known cameras.
 fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, ImageCamera)> {
-    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     let mut sets = Vec::new();
     for (seed, right, wrong) in [(1, 16, 4), (2, 40, 30), (3, 90, 60), (4, 0, 24), (5, 0, 40), (6, 500, 400)]
     {
@@ -309,10 +307,7 @@ fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, ImageCamera)> {
                 if scene == 2 {
                     rig.step = [0.0; 3];
                 }
-                let matches = match scene {
-                    1 => rig.mixed(right, wrong, plane),
-                    _ => rig.mixed(right, wrong, anywhere),
-                };
+                let matches = rig.mixed(right, wrong, if scene == 1 { plane } else { anywhere });
                 let evidence = matches.iter().enumerate().map(|(i, _)| {
                     let turn = rig.random.range(-3.0, 3.0);
                     Evidence { scale: 1.0, turn: if i < right { 0.1 } else { turn as f32 } }
@@ -322,12 +317,8 @@ fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, ImageCamera)> {
             }
         }
     }
-    sets.push((
-        vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50],
-        vec![],
-        ImageCamera::new(SIZE),
-    ));
-    sets.push((Vec::new(), Vec::new(), ImageCamera::new(SIZE)));
+    let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
+    sets.extend([same, vec![]].map(|matches| (matches, vec![], ImageCamera::new(SIZE))));
     sets
 }
 
