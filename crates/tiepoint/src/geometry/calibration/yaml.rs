@@ -72,10 +72,7 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
         return flow::value(key, &in_brackets(rest, line, lines), line);
     }
     let (listed, rows) = if rest.is_empty() { items(lines) } else { (vec![], 0) };
-    let mut body = false;
-    while lines.inner().is_some() {
-        body = true;
-    }
+    let body = std::iter::from_fn(|| lines.inner()).count() > 0;
     if !listed.is_empty() && !body {
         let numbers: Option<Vec<f64>> = listed.iter().map(|(word, _)| finite(word)).collect();
         let even = numbers.filter(|all| rows == 0 || all.len().is_multiple_of(rows));

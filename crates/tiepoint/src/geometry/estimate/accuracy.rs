@@ -49,15 +49,14 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn errors(n: usize, share: f64, noise: f64, threshold: f64) -> [f64; 2] {
     let cpu = Cpu::sequential();
     let options = RobustOptions::default().with_threshold_px(threshold);
-    let (mut found, mut best) = (Vec::new(), Vec::new());
-    for seed in 0..100 {
+    let of_seed = |seed| {
         let (truth, pairs, obeys) = scene(seed, n, share, noise);
         let estimated = estimate(ModelKind::Homography, &pairs, &options, &cpu).unwrap();
-        found.push(corner_error(&estimated.b_from_a, &truth));
         let right: Vec<_> = pairs.iter().zip(&obeys).filter(|(_, o)| **o).map(|(p, _)| *p).collect();
         let fitted = fit(ModelKind::Homography, &right, &options, &cpu).unwrap();
-        best.push(corner_error(&fitted.b_from_a, &truth));
-    }
+        (corner_error(&estimated.b_from_a, &truth), corner_error(&fitted.b_from_a, &truth))
+    };
+    let (found, best) = (0..100).map(of_seed).unzip();
     [median(found), median(best)]
 }
 
