@@ -121,7 +121,7 @@ impl Turned {
 
     /// The focal length that keeps the scale in the middle of the picture.
     fn focal(&self) -> f64 {
-        let middle = [0.5 * (self.input.width as f64 - 1.0), 0.5 * (self.input.height as f64 - 1.0)];
+        let middle = Camera::centred(1.0, self.input).principal;
         let [fx, fy] = self.camera.focal;
         let Some([x, y]) = self.camera.ray(middle) else { return (fx * fy).sqrt() };
         // The projective map of (x, y) by M has the Jacobian determinant det M / w³; for a rotation that is 1 / w³.
@@ -158,7 +158,7 @@ pub(super) fn framed(
         OutputFrame::All => (by_width.min(by_height), input),
         OutputFrame::Fit => fit(kept, width, length(rows), input)?,
     };
-    let centre = [0.5 * (size.width as f64 - 1.0), 0.5 * (size.height as f64 - 1.0)];
+    let centre = Camera::centred(1.0, size).principal;
     let principal = columns.map(|c| [centre[0] - focal * middle(c), centre[1] - focal * middle(rows)]);
     Ok([0, 1].map(|i| {
         let Turned { camera, rotation, input } = views[i];

@@ -126,6 +126,7 @@ pub fn self_calibrate(
         log_ratio,
         ratio_weight: share * Prior::RATIO_WEIGHT,
     };
+    let few = prior(1.0 / step as f64);
     let normalised = normalised(fundamental, middles, scale);
     let mut best: Option<(f64, Relative)> = None;
     let starts = if options.known().is_some() { &STARTS[..1] } else { &STARTS[..] };
@@ -134,7 +135,6 @@ pub fn self_calibrate(
         let by = [focal, focal, 1.0];
         let essential = std::array::from_fn(|i| std::array::from_fn(|j| by[i] * normalised[i][j] * by[j]));
         let Some(state) = Relative::from_essential(&essential, &judged, libm::log(focal)) else { continue };
-        let few = prior(1.0 / step as f64);
         let state = state.refined(&judged, scale, &few);
         let cost = state.cost(&judged, scale, &few);
         let sound = state.in_front(&judged) as f64 >= IN_FRONT * judged.len() as f64;
@@ -143,9 +143,7 @@ pub fn self_calibrate(
         }
     }
     let (lens, depths) = match &best {
-        Some((_, state)) if options.known().is_some() => {
-            lens(state, &judged, scale, &prior(1.0 / step as f64))
-        }
+        Some((_, state)) if options.known().is_some() => lens(state, &judged, scale, &few),
         _ => (0.0, [1.0; 2]),
     };
     let ties = straightened(&ties, lens);
@@ -330,9 +328,9 @@ fn shifted(
     exchanged: bool,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
-    let nothing =
-        Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
-    let agreement = rectification.agreement(pairs).ok_or(nothing)?;
+    let wrong = |reason| Error::Degenerate { model: "rectification", reason };
+    let agreement =
+        rectification.agreement(pairs).ok_or(wrong("no tie point lies in both rectified views"))?;
     let longer = rectification.left.input.width.max(rectification.left.input.height) as f64;
     if agreement.rms_vertical_px > (MOST_OFF * longer).max(1.0) {
         return Err(Error::Degenerate {
@@ -344,10 +342,7 @@ fn shifted(
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
     if !(high < 2.0 * width && low > -2.0 * width) {
-        return Err(Error::Degenerate {
-            model: "rectification",
-            reason: "the tie points lie further apart than the pictures are wide",
-        });
+        return Err(wrong("the tie points lie further apart than the pictures are wide"));
     }
     rectification.start_at(low);
     if frame == OutputFrame::Valid {
