@@ -77,21 +77,16 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
 fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
-    let (points, count) = (judge.points, indices.len());
-    let n = count.max(1) as f64;
-    let added = sums(judge.cpu, count, |part| {
-        indices[part].iter().fold([0.0; 4], |sum, &i| {
-            let place = points.places(i);
-            std::array::from_fn(|k| sum[k] + place[k])
-        })
+    let (points, n) = (judge.points, indices.len().max(1) as f64);
+    let added: [f64; 4] = sums(judge.cpu, indices, |sum, i| {
+        let place = points.places(i);
+        std::array::from_fn(|k| sum[k] + place[k])
     });
     let mean = added.map(|sum| sum / n);
-    let products = sums(judge.cpu, count, |part| {
-        indices[part].iter().fold([0.0; 6], |[xx, xy, yy, uu, uv, vv], &i| {
-            let place = points.places(i);
-            let [x, y, u, v] = std::array::from_fn(|k| place[k] - mean[k]);
-            [xx + x * x, xy + x * y, yy + y * y, uu + u * u, uv + u * v, vv + v * v]
-        })
+    let products = sums(judge.cpu, indices, |[xx, xy, yy, uu, uv, vv], i| {
+        let place = points.places(i);
+        let [x, y, u, v] = std::array::from_fn(|k| place[k] - mean[k]);
+        [xx + x * x, xy + x * y, yy + y * y, uu + u * u, uv + u * v, vv + v * v]
     });
     let [xx, xy, yy, uu, uv, vv] = products.map(|sum| sum / n);
     let (a, b) = (eigen([[xx, xy], [xy, yy]]).0, eigen([[uu, uv], [uv, vv]]).0);
@@ -119,9 +114,9 @@ fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
         // A band about the epipolar line, no longer than the diagonal.
         true => boxes.map(|[w, h]| 2.0 * t * (w * w + h * h).sqrt()),
         false => {
-            let areas = sums(judge.cpu, count, |part| {
-                let areas = among[part].iter().map(|&i| reach(model, [points.xa[i], points.ya[i]]));
-                areas.fold([0.0; 2], |sum, area| [sum[0] + area[0], sum[1] + area[1]])
+            let areas = sums(judge.cpu, among, |sum, i| {
+                let area = reach(model, [points.xa[i], points.ya[i]]);
+                [sum[0] + area[0], sum[1] + area[1]]
             });
             areas.map(|area| std::f64::consts::PI * t * t * area / count.max(1) as f64)
         }

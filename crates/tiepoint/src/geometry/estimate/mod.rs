@@ -40,7 +40,7 @@ use crate::device::Cpu;
 use crate::options::{Above, OrInfinite, options};
 use crate::{Error, Result};
 use judge::Judge;
-use parts::{joined, sums};
+use parts::{joined, parts_of};
 use points::Points;
 use rays::Rays;
 use sampler::Sampler;
@@ -328,7 +328,8 @@ impl<'p> Problem<'p> {
     fn found(&self, all: &Judge<'_>, best: &Fit, inliers: Vec<usize>, iterations: usize) -> Result<Estimate> {
         let m = flat(&best.model);
         let squared = |i: &usize| residual::squared(self.kind, &m, all.points.places(*i));
-        let [sum] = sums(all.cpu, inliers.len(), |part| [inliers[part].iter().map(squared).sum::<f64>()]);
+        let parts = parts_of(all.cpu, inliers.len(), |part| inliers[part].iter().map(squared).sum::<f64>());
+        let sum = parts.into_iter().reduce(|sum, part| sum + part).unwrap_or(0.0);
         let mean = sum / inliers.len().max(1) as f64;
         Ok(Estimate {
             b_from_a: self.to_model(best)?,

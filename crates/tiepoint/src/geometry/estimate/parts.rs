@@ -17,13 +17,14 @@ pub(super) fn parts_of<T: Send>(cpu: &Cpu, n: usize, part: impl Fn(Range<usize>)
     }
 }
 
-/// Sums over `n` matches: those of the parts, added in their order.
+/// Sums over the matches at `indices`, to which `add` adds one: those of the parts, added in their order.
 pub(super) fn sums<const N: usize>(
     cpu: &Cpu,
-    n: usize,
-    part: impl Fn(Range<usize>) -> [f64; N] + Sync,
+    indices: &[usize],
+    add: impl Fn([f64; N], usize) -> [f64; N] + Sync,
 ) -> [f64; N] {
-    let parts = parts_of(cpu, n, part).into_iter();
+    let one = |part: Range<usize>| indices[part].iter().fold([0.0; N], |sum, &i| add(sum, i));
+    let parts = parts_of(cpu, indices.len(), one).into_iter();
     parts.reduce(|sum, part| std::array::from_fn(|i| sum[i] + part[i])).unwrap_or([0.0; N])
 }
 

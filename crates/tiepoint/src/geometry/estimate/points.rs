@@ -56,19 +56,15 @@ impl Points {
     pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize], cpu: &Cpu) -> Self {
         let matches = indices.len();
         let n = matches.max(1) as f64;
-        let added = sums(cpu, matches, |part| {
-            indices[part].iter().fold([0.0; 4], |[x, y, u, v], &i| {
-                let Correspondence { a, b, .. } = &pairs[i];
-                [x + a[0], y + a[1], u + b[0], v + b[1]]
-            })
+        let added = sums(cpu, indices, |[x, y, u, v], i| {
+            let Correspondence { a, b, .. } = &pairs[i];
+            [x + a[0], y + a[1], u + b[0], v + b[1]]
         });
         let [x, y, u, v] = added.map(|sum| sum / n);
         let centres = [[x, y], [u, v]];
         let far = |p: [f64; 2], c: [f64; 2]| length([p[0] - c[0], p[1] - c[1]]);
         let half = |p: &Correspondence| 0.5 * (far(p.a, centres[0]) + far(p.b, centres[1]));
-        let [spread] =
-            sums(cpu, matches, |part| [indices[part].iter().map(|&i| half(&pairs[i])).sum::<f64>()]);
-        let spread = spread / n;
+        let [spread] = sums(cpu, indices, |[sum], i| [sum + half(&pairs[i])]).map(|sum| sum / n);
         let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
         let [xa, ya, xb, yb] = columns(matches, cpu, |i| {
             let Correspondence { a, b, .. } = &pairs[indices[i]];

@@ -43,12 +43,10 @@ impl Rays {
     /// in B.
     pub(super) fn rotation(&self, points: &Points, matches: &[usize], cpu: &Cpu) -> Option<Mat3> {
         let back = transpose(&self.ray_from_b);
-        let products = sums(cpu, matches.len(), |part| {
-            matches[part].iter().fold([0.0; 9], |sum, &i| {
-                let a = direction(times(&self.ray_from_a, points.a(i)));
-                let b = direction(times(&back, points.b(i)));
-                std::array::from_fn(|k| sum[k] + b[k / 3] * a[k % 3])
-            })
+        let products = sums(cpu, matches, |sum, i| {
+            let a = direction(times(&self.ray_from_a, points.a(i)));
+            let b = direction(times(&back, points.b(i)));
+            std::array::from_fn(|k| sum[k] + b[k / 3] * a[k % 3])
         });
         let rotation = nearest_rotation(&of_flat(products));
         Some(product(&product(&inverse(&back)?, &rotation), &self.ray_from_a)).filter(is_finite)
