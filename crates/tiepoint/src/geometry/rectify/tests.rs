@@ -6,8 +6,7 @@ use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
 use crate::geometry::warp::Interpolation;
 use crate::geometry::{Correspondence, Fundamental, Model, ModelKind, RobustOptions};
-use crate::image::testing::shared;
-use crate::image::{AnyImage, ReadOptions, read_grey};
+use crate::image::testing::{photograph, shared};
 use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
 
 struct Random(u64);
@@ -392,9 +391,8 @@ fn valid_from_tie_points() {
     assert!(error.to_string().contains("valid in both"), "{error}");
 }
 
-fn sift_of(path: &std::path::Path, cpu: &Cpu) -> (Features, Size) {
-    let image = read_grey(path, &ReadOptions::default(), cpu).unwrap();
-    let AnyImage::U8(image) = image else { panic!("8 bits") };
+fn sift_of(name: &str, cpu: &Cpu) -> (Features, Size) {
+    let image = photograph(name).unwrap();
     (sift::detect(image.view(), &sift::SiftOptions::default(), None, cpu).unwrap(), image.size())
 }
 
@@ -405,13 +403,13 @@ fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> 
 
 #[test]
 fn real_pairs_without_calibration() {
-    let Some(data) = shared("") else { return };
+    let Some(_) = shared("") else { return };
     for (names, limit) in [
-        (["cudasift/left.pgm", "cudasift/righ.pgm"], 0.4),
-        (["sceaux/100_7101.JPG", "sceaux/100_7102.JPG"], 0.49),
+        (["pairs/cudasift/left.pgm", "pairs/cudasift/righ.pgm"], 0.4),
+        (["pairs/sceaux/100_7101.JPG", "pairs/sceaux/100_7102.JPG"], 0.49),
     ] {
         let cpu = Cpu::with_threads(2).unwrap();
-        let [(a, size_a), (b, size_b)] = names.map(|n| sift_of(&data.join("pairs").join(n), &cpu));
+        let [(a, size_a), (b, size_b)] = names.map(|name| sift_of(name, &cpu));
         let options = TieOptions {
             model: Some(ModelKind::Fundamental),
             robust: RobustOptions { threshold_px: 1.0, ..RobustOptions::default() },
@@ -459,7 +457,7 @@ fn real_pairs_with_calibration() {
     let (mut sums, mut n) = ([0.0; 2], 0);
     for i in [1, 4, 7, 12] {
         let [(a, _), (b, _)] =
-            ["left", "right"].map(|s| sift_of(&folder.join(format!("{s}{i:02}.jpg")), &cpu));
+            ["left", "right"].map(|s| sift_of(&format!("calibration/opencv_stereo/{s}{i:02}.jpg"), &cpu));
         let tie =
             tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu.clone().into())
                 .unwrap();
