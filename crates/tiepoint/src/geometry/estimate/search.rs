@@ -78,11 +78,8 @@ pub(in crate::geometry) fn search(
 ) -> (Option<Fit>, u32) {
     let improved = |start: Fit| {
         let mut best = judge.improve(start);
-        while extent.thorough {
-            let next = judge.improve(best);
-            if next.inliers <= best.inliers {
-                break;
-            }
+        let again = |best: Fit| extent.thorough.then(|| judge.improve(best));
+        while let Some(next) = again(best).filter(|next| next.inliers > best.inliers) {
             best = next;
         }
         best
