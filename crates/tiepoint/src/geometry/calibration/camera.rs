@@ -125,18 +125,15 @@ impl Camera {
         let Distortion { k1, k2, p1, p2, k3 } = self.distortion;
         // Powers and products of these numbers are computed, which are then far from overflowing.
         let sound = |v: f64| v.abs() < 1e12;
-        if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
+        let reason = if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;
-            return Err(Error::Mismatch(format!(
-                "a camera's focal lengths are {x}, {y}: expected pixels, above 0.001"
-            )));
-        }
-        if !self.principal.iter().chain(&[k1, k2, p1, p2, k3]).all(|v| sound(*v)) {
-            return Err(Error::Mismatch(
-                "a camera's principal point or distortion is not finite, or too large".into(),
-            ));
-        }
-        Ok(())
+            format!("a camera's focal lengths are {x}, {y}: expected pixels, above 0.001")
+        } else if !self.principal.iter().chain(&[k1, k2, p1, p2, k3]).all(|v| sound(*v)) {
+            "a camera's principal point or distortion is not finite, or too large".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::Mismatch(reason))
     }
 
     /// The matrix K, row-major.

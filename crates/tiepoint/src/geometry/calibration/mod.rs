@@ -105,12 +105,12 @@ impl StereoCalibration {
         self.cameras.iter().try_for_each(Camera::check)?;
         check_rotation("R", &self.rotation).map_err(Error::Mismatch)?;
         let length = self.baseline();
-        if !(length > 1e-12 && length < 1e12) {
-            return Err(Error::Mismatch(format!(
-                "the cameras are {length} apart: expected a translation T that is not 0"
-            )));
+        if length > 1e-12 && length < 1e12 {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Mismatch(format!(
+            "the cameras are {length} apart: expected a translation T that is not 0"
+        )))
     }
 
     /// The distance of the two cameras.

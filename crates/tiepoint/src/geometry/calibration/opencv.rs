@@ -368,6 +368,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         Ok((focal, principal, entry.line))
     };
     let number = |name: &str| document.find(name).map(|e| document.number(e)).transpose();
+    let wrong = |reason: String| Err(document.wrong(reason));
     let size = size(from_ref(document))?;
     let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
         (Some(low), Some(high), n) if low != high || n.is_none() => Some([low, high]),
@@ -375,9 +376,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         _ => None,
     };
     if let Some([low, high]) = range.filter(|[low, high]| low > high || high - low > 1e6) {
-        return Err(
-            document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range"))
-        );
+        return wrong(format!("the disparities run from {low} to {high}: expected an ascending range"));
     }
     if number("affine")?.is_some_and(|affine| affine != 0.0) {
         return Ok(RectifiedCalibration::affine(size, range));
@@ -385,20 +384,16 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     let ((focal, left, _), (focal1, right, line)) = (camera("cam0")?, camera("cam1")?);
     if focal[0] != focal[1] {
         let [fx, fy] = focal;
-        return Err(document
-            .wrong(format!("cam0 has the focal lengths {fx} and {fy}: expected the same across and down")));
+        return wrong(format!("cam0 has the focal lengths {fx} and {fy}: expected the same across and down"));
     }
     if focal != focal1 || left[1] != right[1] {
-        return Err(document
-            .wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair")));
+        return wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair"));
     }
     let difference = right[0] - left[0];
     let doffs = number("doffs")?.unwrap_or(difference);
     // Files round both to three digits.
     if (doffs - difference).abs() > 0.01 {
-        return Err(
-            document.wrong(format!("doffs is {doffs}, but the cx of cam1 less that of cam0 is {difference}"))
-        );
+        return wrong(format!("doffs is {doffs}, but the cx of cam1 less that of cam0 is {difference}"));
     }
     let baseline = document.number(require("baseline")?)?;
     let found = sound(focal[0], left, doffs, baseline).map_err(|reason| document.wrong(reason))?;
