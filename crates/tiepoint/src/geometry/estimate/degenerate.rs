@@ -210,20 +210,14 @@ impl Judge<'_> {
         let [n, k] = self.enough(inliers, p, most_alarms).unwrap_or_else(places);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
-        let [major, minor] = spread(self, inliers);
-        if k < sample {
-            return Err(error(kind, FEW_AGREE));
-        }
-        if kind != ModelKind::Translation && major < least {
-            return Err(error(kind, "the matches that agree lie at one point"));
-        }
-        if kind.minimum() > 2 && minor < least {
-            return Err(error(kind, "the matches that agree lie on a line"));
-        }
-        if false_alarms(n, k, sample, p) > most_alarms {
-            return Err(error(kind, BY_CHANCE));
-        }
-        Ok(())
+        let reason = match spread(self, inliers) {
+            _ if k < sample => FEW_AGREE,
+            [major, _] if sample > 1 && major < least => "the matches that agree lie at one point",
+            [_, minor] if sample > 2 && minor < least => "the matches that agree lie on a line",
+            _ if false_alarms(n, k, sample, p) > most_alarms => BY_CHANCE,
+            _ => return Ok(()),
+        };
+        Err(error(kind, reason))
     }
 
     /// The probability that a match at any place in the pictures agrees with a fundamental matrix.
