@@ -137,10 +137,8 @@ impl AerialBlock {
         let mut z = 0.0;
         for _ in 0..60 {
             let [x, y] = at(z);
-            let next = self.terrain(x, y);
-            let done = (next - z).abs() < 1e-9 * self.options.height;
-            z = next;
-            if done {
+            let last = std::mem::replace(&mut z, self.terrain(x, y));
+            if (z - last).abs() < 1e-9 * self.options.height {
                 break;
             }
         }
@@ -215,10 +213,8 @@ mod tests {
         for photograph in 0..9 {
             for pixel in [[0.0, 0.0], [799.0, 3.5], [400.25, 300.75], [12.0, 599.0]] {
                 let ground = block.ground(photograph, pixel);
-                assert!(
-                    (ground[2] - block.terrain(ground[0], ground[1])).abs() < 1e-6,
-                    "on the terrain: {ground:?}"
-                );
+                let off = (ground[2] - block.terrain(ground[0], ground[1])).abs();
+                assert!(off < 1e-6, "on the terrain: {ground:?}");
                 let back = block.place(photograph, ground).unwrap();
                 assert!((0..2).all(|k| (back[k] - pixel[k]).abs() < 1e-6), "{pixel:?} and {back:?}");
             }
