@@ -91,7 +91,10 @@ fn plane_or_turn(
     let [Some(a), Some(b)] = pair.views.map(|v: ImageCamera| v.camera) else {
         return Configuration::PlanarOrPanoramic;
     };
-    let turned = turn(b_from_a, &a.matrix(), &b.matrix()).map_or(0, |m| agreeing(&m, pair.matches, options));
+    let turned = turn(b_from_a, &a.matrix(), &b.matrix()).map_or(0, |turned| {
+        let residuals = residuals(&Model::Homography(turned), pair.matches);
+        residuals.iter().filter(|r| **r <= options.threshold_px).count()
+    });
     match turned as f64 > options.max_homography_ratio * inliers as f64 {
         true => Configuration::Panoramic,
         false => Configuration::Planar,
@@ -99,19 +102,12 @@ fn plane_or_turn(
 }
 
 /// K R K⁻¹ of the rotation nearest to K⁻¹ H K.
-fn turn(b_from_a: &Homography, ka: &Mat3, kb: &Mat3) -> Option<Mat3> {
+fn turn(b_from_a: &Homography, ka: &Mat3, kb: &Mat3) -> Option<Homography> {
     let between_rays = product(&product(&inverse(kb)?, &b_from_a.matrix()), ka);
     // A homography is determined only up to its sign.
     let sign = determinant(&between_rays).signum();
     let rotation = nearest_rotation(&between_rays.map(|row| row.map(|v| sign * v)));
-    Some(product(&product(kb, &rotation), &inverse(ka)?))
-}
-
-/// How many matches a homography in pixels explains.
-fn agreeing(h: &Mat3, matches: &[Correspondence], options: &TwoViewOptions) -> usize {
-    let Ok(h) = Homography::new(*h) else { return 0 };
-    let residuals = residuals(&Model::Homography(h), matches);
-    residuals.iter().filter(|r| **r <= options.threshold_px).count()
+    Homography::new(product(&product(kb, &rotation), &inverse(ka)?)).ok()
 }
 
 /// The number of inliers whose shift is tried on the others.
