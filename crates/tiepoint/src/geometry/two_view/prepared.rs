@@ -58,8 +58,7 @@ pub(super) struct Prepared {
     /// The matches, best first, and whether some are better than others.
     pub(super) order: Arc<Vec<u32>>,
     graded: bool,
-    threshold_px: f64,
-    seed: u64,
+    options: TwoViewOptions,
     key: u64,
 }
 
@@ -76,8 +75,7 @@ impl Prepared {
         let [a, b] = pair.views;
         let cameras = a.camera.zip(b.camera).map(<[_; 2]>::from);
         let rays = cameras.as_ref().map(|cameras| Rays::new(cameras, &points));
-        let (threshold_px, seed, key) = (options.threshold_px, options.seed, pair.key);
-        Some(Self { points, usable, cameras, rays, order, graded, threshold_px, seed, key })
+        Some(Self { points, usable, cameras, rays, order, graded, options: *options, key: pair.key })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,11 +86,11 @@ impl Prepared {
     /// residual is √2 times that distance.
     pub(super) fn judge<'p>(&'p self, kind: ModelKind, cpu: &'p Cpu) -> Judge<'p> {
         let by = if kind.is_epipolar() { std::f64::consts::SQRT_2 } else { 1.0 };
-        Judge::new(kind, &self.points, self.threshold_px * by, self.rays, cpu)
+        Judge::new(kind, &self.points, self.options.threshold_px * by, self.rays, cpu)
     }
 
     pub(super) fn sampler(&self, kind: ModelKind, most: u32) -> Sampler {
-        let key = finish(self.seed ^ finish(self.key ^ finish(kind.minimum() as u64)));
+        let key = finish(self.options.seed ^ finish(self.key ^ finish(kind.minimum() as u64)));
         Sampler::keyed(self.order.clone(), self.graded, kind.minimum(), f64::from(most), key)
     }
 }
