@@ -201,17 +201,13 @@ mod tests {
     #[test]
     fn the_truth_is_exact() {
         let shift = |x, y| Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap();
-        let options = SceneOptions {
-            size: Size::new(120, 80),
-            moving_from_reference: shift(12.0, -5.0),
-            ..Default::default()
-        };
+        let options = SceneOptions::default().with_size(Size::new(120, 80));
+        let options = options.with_moving_from_reference(shift(12.0, -5.0));
         let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
         for y in 5..80 {
             assert_eq!(scene.reference.row(y)[..108], scene.moving.row(y - 5)[12..], "row {y}");
         }
-        let options =
-            SceneOptions { moving_from_reference: shift(0.5, 0.0), texture: TextureKind::Blobs, ..options };
+        let options = options.with_moving_from_reference(shift(0.5, 0.0)).with_texture(TextureKind::Blobs);
         let scene = Scene::<f32>::render(&options, &Cpu::sequential()).unwrap();
         let (a, b) = (scene.reference.row(40), scene.moving.row(40));
         let worst = (1..119).map(|x| ((a[x - 1] + a[x]) / 2.0 - b[x]).abs()).fold(0.0, f32::max);
@@ -220,14 +216,11 @@ mod tests {
 
     #[test]
     fn photometry_and_threads() {
-        let options = SceneOptions {
-            size: Size::new(90, 70),
-            moving_from_reference: viewpoint(Size::new(90, 70), 0.4, 1.3, [0.1, 0.05], [3.0, 1.0]).unwrap(),
-            blur: 1.2,
-            noise: 0.02,
-            moving: Photometry::default().with_gain(0.5).with_bias(0.25),
-            ..Default::default()
-        };
+        let size = Size::new(90, 70);
+        let truth = viewpoint(size, 0.4, 1.3, [0.1, 0.05], [3.0, 1.0]).unwrap();
+        let light = Photometry::default().with_gain(0.5).with_bias(0.25);
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth);
+        let options = options.with_blur(1.2).with_noise(0.02).with_moving(light);
         let one = Scene::<u16>::render(&options, &Cpu::sequential()).unwrap();
         let five = Scene::<u16>::render(&options, &Cpu::with_threads(5).unwrap()).unwrap();
         assert_eq!(one, five, "threads");

@@ -1,12 +1,7 @@
 use super::*;
 
 fn options() -> StereoSceneOptions {
-    StereoSceneOptions {
-        size: Size::new(160, 120),
-        disparities: [-6.5, 20.25],
-        seed: 4,
-        ..Default::default()
-    }
+    StereoSceneOptions::default().with_size(Size::new(160, 120)).with_disparities([-6.5, 20.25]).with_seed(4)
 }
 
 fn pair<T: Pixel>(options: &StereoSceneOptions) -> StereoPair<T> {
@@ -116,9 +111,8 @@ fn photometry_changes_the_right_view_alone() {
 fn every_size_and_range() {
     for (width, height) in [(1, 1), (1, 40), (40, 1), (3, 2)] {
         for disparities in [[0.0, 0.0], [-300.0, 0.0], [0.0, 4000.0]] {
-            let options =
-                StereoSceneOptions { size: Size::new(width, height), disparities, ..Default::default() };
-            let pair: StereoPair = pair(&options);
+            let options = StereoSceneOptions::default().with_size(Size::new(width, height));
+            let pair: StereoPair = pair(&options.with_disparities(disparities));
             let inside = |d: &f32| (disparities[0]..=disparities[1]).contains(&f64::from(*d));
             assert!(pair.truth_left.data().iter().all(inside), "{width}x{height}, {disparities:?}");
         }
