@@ -15,12 +15,8 @@ const SIZE: Size = Size { width: 1600, height: 1200 };
 
 impl Rig {
     fn new(seed: u64) -> Self {
-        Self {
-            random: Random::new(seed),
-            camera: Camera::centred(1400.0, SIZE),
-            turn: 0.12,
-            step: [-1.0, 0.1, 0.2],
-        }
+        let (random, camera) = (Random::new(seed), Camera::centred(1400.0, SIZE));
+        Self { random, camera, turn: 0.12, step: [-1.0, 0.1, 0.2] }
     }
 
     /// The place in the second image of a point that the first image shows at `a`, at this depth.
@@ -56,8 +52,7 @@ impl Rig {
         wrong: usize,
         depth: impl Fn([f64; 2], f64) -> f64,
     ) -> Vec<Correspondence> {
-        let matches = self.matches(right, depth);
-        [matches, self.wrong(wrong)].concat()
+        [self.matches(right, depth), self.wrong(wrong)].concat()
     }
 
     fn wrong(&mut self, n: usize) -> Vec<Correspondence> {
@@ -198,10 +193,9 @@ fn marks_at_the_borders_are_watermarks() {
         })
         .collect();
     assert_eq!(found(&matches, ImageCamera::new(SIZE)).configuration, Configuration::Watermark);
-    let moved: Vec<_> = matches
-        .iter()
-        .map(|m| Correspondence { a: m.a.map(|v| v - 500.0), b: m.b.map(|v| v - 500.0), ..*m })
-        .collect();
+    let inwards = |p: [f64; 2]| p.map(|v| v - 500.0);
+    let moved: Vec<_> =
+        matches.iter().map(|m| Correspondence { a: inwards(m.a), b: inwards(m.b), ..*m }).collect();
     let inside = found(&moved, ImageCamera::new(SIZE)).configuration;
     assert_eq!(inside, Configuration::PlanarOrPanoramic, "not at the border");
     let options = TwoViewOptions::default().with_detect_watermark(false);
