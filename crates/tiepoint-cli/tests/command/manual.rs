@@ -4,11 +4,9 @@ use super::*;
 use std::io::Write;
 use std::process::Stdio;
 
-const COMMANDS: &str =
-    "collect detect match register rectify stereo filter evaluate report bench devices demo completions";
-
 pub(super) fn commands() -> impl Iterator<Item = &'static str> {
-    COMMANDS.split(' ')
+    "collect detect match register rectify stereo filter evaluate report bench devices demo completions"
+        .split(' ')
 }
 
 #[test]
