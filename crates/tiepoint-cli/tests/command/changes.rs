@@ -1,6 +1,6 @@
 //! `tiepoint collect` follows its inputs: whatever changes between two runs, the database is that of a fresh run.
 
-use super::collect::{all_files, content, count, exif, position, with_exif_chunk};
+use super::collect::{VERIFIED, all_files, content, count, exif, position, with_exif_chunk};
 use super::*;
 use std::collections::BTreeMap;
 #[cfg(unix)]
@@ -13,8 +13,6 @@ use tiepoint::collection::{
 use tiepoint::synth::Random;
 
 const SMALL: Size = Size::new(96, 72);
-
-const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
 
 /// The bytes of small photographs: `views` views of each of `scenes` scenes.
 pub(super) fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {

@@ -24,8 +24,7 @@ fn a_file_that_may_not_be_written_is_kept() {
 
 #[test]
 fn no_result_of_any_command_replaces_an_input() {
-    let folder = Folder::new("inputs");
-    folder.scene();
+    let folder = Folder::with("inputs", Folder::scene);
     folder.write("mask.png", Image::<u8>::filled(SIZE, 1, 255));
     std::fs::hard_link(folder.at("a.png"), folder.at("hard.png")).unwrap();
     for beside in ["ovr", "aux.xml", "msk"] {

@@ -48,6 +48,13 @@ impl Folder {
         Self(path)
     }
 
+    /// A folder that `fill` has filled.
+    fn with<T>(test: &str, fill: impl FnOnce(&Self) -> T) -> Self {
+        let folder = Self::new(test);
+        fill(&folder);
+        folder
+    }
+
     fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -176,10 +183,7 @@ impl Folder {
 
     /// As [`fails`](Self::fails); the message must contain every one of these words.
     fn refuses(&self, line: impl AsRef<str>, code: i32, words: &[&str]) {
-        let message = self.fails(line.as_ref(), code);
-        for word in words {
-            assert!(message.contains(word), "{}: no {word:?} in {message}", line.as_ref());
-        }
+        all_in(&self.fails(line.as_ref(), code), line.as_ref(), words);
     }
 }
 
@@ -223,6 +227,13 @@ fn refused(command: &mut Command, code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
     assert!(stderr.starts_with("tiepoint: ") && !stderr.contains("panicked"), "{command:?}: {stderr}");
     stderr
+}
+
+/// Fails unless the text, which `line` printed, contains every one of these words.
+fn all_in(text: &str, line: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{line}: no {word:?} in {text}");
+    }
 }
 
 /// The number of random trials that an environment variable asks for.

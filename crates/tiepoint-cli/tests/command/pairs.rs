@@ -6,8 +6,7 @@ use tiepoint::synth::{Random, Scene, SceneOptions, Sensor, viewpoint};
 
 #[test]
 fn matches_are_written_as_other_programs_read_them() {
-    let folder = Folder::new("match-formats");
-    folder.scene();
+    let folder = Folder::with("match-formats", Folder::scene);
     folder.works("match a.png b.png -o m.csv");
     let mut inliers: Vec<Vec<String>> = folder
         .text("m.csv")
@@ -103,8 +102,7 @@ fn matches_of_a_file_are_verified_in_place_of_a_search() {
 /// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
 #[test]
 fn control_points_on_a_map_register_and_a_world_file_is_kept() {
-    let folder = Folder::new("match-map");
-    folder.scene();
+    let folder = Folder::with("match-map", Folder::scene);
     folder.works("match b.png a.png -o pixels.points");
     folder.works("register a.png b.png --matches pixels.points -o pixels.tif");
     assert_eq!(image::read_georeference(folder.at("pixels.tif")).unwrap(), None);
@@ -140,8 +138,7 @@ fn control_points_on_a_map_register_and_a_world_file_is_kept() {
 
 #[test]
 fn threads_do_not_change_a_byte() {
-    let folder = Folder::new("threads");
-    folder.scene();
+    let folder = Folder::with("threads", Folder::scene);
     for detector in ["sift", "surf"] {
         let run = |threads: u32| {
             let more = format!("--detector {detector} --threads {threads}");
@@ -250,8 +247,7 @@ fn models_and_scores() {
 
 #[test]
 fn register_masks_reference_by_mask_and_moving_by_mask_b() {
-    let folder = Folder::new("register-masks");
-    folder.scene();
+    let folder = Folder::with("register-masks", Folder::scene);
     folder.write("mask.png", Image::from_fn(SIZE, |x, _| if x < 100 { 0_u8 } else { 255 }));
     // The numbers of features of MOVING and of REFERENCE.
     let features = |masks: &str| -> [f64; 2] {

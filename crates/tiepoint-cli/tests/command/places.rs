@@ -12,8 +12,7 @@ fn parts(folder: &Folder) {
 
 #[test]
 fn matches_of_pictures_of_another_size_are_refused() {
-    let folder = Folder::new("other-sizes");
-    parts(&folder);
+    let folder = Folder::with("other-sizes", parts);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
     folder.put("other.png", folder.read("a.png"));
     let half = |name: &str| {
@@ -41,8 +40,7 @@ fn matches_of_pictures_of_another_size_are_refused() {
 
 #[test]
 fn matches_come_from_stdin() {
-    let folder = Folder::new("matches-stdin");
-    parts(&folder);
+    let folder = Folder::with("matches-stdin", parts);
     folder.works("match a.png b.png -o m.csv");
     let mut command = folder.tiepoint("match a.png b.png --matches -");
     let [said, _] = succeeds(command.stdin(std::fs::File::open(folder.at("m.csv")).unwrap()));
@@ -61,8 +59,7 @@ fn matches_come_from_stdin() {
 #[cfg(unix)]
 #[test]
 fn of_a_device_without_end_only_so_much_is_read() {
-    let folder = Folder::new("endless");
-    parts(&folder);
+    let folder = Folder::with("endless", parts);
     for line in [
         "evaluate homography /dev/zero /dev/zero --size 3x3",
         "match a.png b.png --matches /dev/zero",
@@ -82,8 +79,7 @@ fn of_a_device_without_end_only_so_much_is_read() {
 
 #[test]
 fn results_on_stdout_are_added_to_a_file_to_which_it_leads() {
-    let folder = Folder::new("stdout-file");
-    parts(&folder);
+    let folder = Folder::with("stdout-file", parts);
     folder.put("log", "before\n");
     for name in ["a.png", "b.png"] {
         let log = std::fs::OpenOptions::new().append(true).open(folder.at("log")).unwrap();
@@ -96,8 +92,7 @@ fn results_on_stdout_are_added_to_a_file_to_which_it_leads() {
 
 #[test]
 fn a_result_has_the_place_of_its_pixels() {
-    let folder = Folder::new("places");
-    parts(&folder);
+    let folder = Folder::with("places", parts);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
     folder.works("register b.png a.png --model translation -o o.tif");
     let place = |name: &str| image::read_georeference(folder.at(name)).unwrap().unwrap().transform();
@@ -122,8 +117,7 @@ fn a_result_has_the_place_of_its_pixels() {
 /// GDAL and QGIS go by the file beside a GeoTIFF.
 #[test]
 fn another_place_beside_a_geotiff_is_told() {
-    let folder = Folder::new("other-place");
-    parts(&folder);
+    let folder = Folder::with("other-place", parts);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
     folder.works("register b.png a.png -o map.tif");
     for (text, is_told) in
@@ -142,8 +136,7 @@ fn another_place_beside_a_geotiff_is_told() {
 
 #[test]
 fn the_no_data_value_that_gdal_keeps_beside_a_picture_counts() {
-    let folder = Folder::new("no-data-beside");
-    parts(&folder);
+    let folder = Folder::with("no-data-beside", parts);
     let (image, edge) = (folder.bytes("a.png"), 220);
     folder.write("m.png", Image::from_fn(SIZE, |x, y| if x < edge { image.row(y)[x].max(1) } else { 0 }));
     folder.put(
@@ -157,8 +150,7 @@ fn the_no_data_value_that_gdal_keeps_beside_a_picture_counts() {
 
 #[test]
 fn a_world_file_of_another_picture_stays_and_is_told_of() {
-    let folder = Folder::new("world-files");
-    parts(&folder);
+    let folder = Folder::with("world-files", parts);
     let world = "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n";
     // b.jpg has the world file of b.jpeg.
     folder.write("b.jpeg", folder.image("b.png"));
@@ -179,8 +171,7 @@ fn a_world_file_of_another_picture_stays_and_is_told_of() {
 
 #[test]
 fn what_holds_no_data_covers_nothing() {
-    let folder = Folder::new("no-data");
-    parts(&folder);
+    let folder = Folder::with("no-data", parts);
     let (image, edge) = (folder.bytes("a.png"), 220);
     let value = |x: usize, y: usize| f32::from(image.row(y)[x]) / 255.0;
     folder.write("nan.tif", Image::from_fn(SIZE, |x, y| if x < edge { value(x, y) } else { f32::NAN }));
@@ -210,8 +201,7 @@ fn what_holds_no_data_covers_nothing() {
 
 #[test]
 fn points_without_a_coordinate_system_are_placed_by_what_lies_inside() {
-    let folder = Folder::new("points");
-    parts(&folder);
+    let folder = Folder::with("points", parts);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
     folder.works("match a.png b.png -o pixels.points");
     let text = folder.text("pixels.points");
@@ -238,8 +228,7 @@ fn points_without_a_coordinate_system_are_placed_by_what_lies_inside() {
 
 #[test]
 fn matches_of_stored_pixels_are_told_of() {
-    let folder = Folder::new("stored");
-    parts(&folder);
+    let folder = Folder::with("stored", parts);
     folder.write("a.jpg", folder.image("a.png"));
     folder.orient("a.jpg", 3);
     for (output, is_told) in [("m.csv", false), ("m.txt", true), ("m.points", true)] {
@@ -250,8 +239,7 @@ fn matches_of_stored_pixels_are_told_of() {
 
 #[test]
 fn what_gdal_keeps_beside_a_replaced_picture_goes() {
-    let folder = Folder::new("beside");
-    parts(&folder);
+    let folder = Folder::with("beside", parts);
     let beside = ["o.tif.ovr", "o.tif.aux.xml", "o.tif.msk"];
     for output in [
         "register b.png a.png -o o.tif",
@@ -273,8 +261,7 @@ fn what_gdal_keeps_beside_a_replaced_picture_goes() {
 
 #[test]
 fn a_finer_picture_is_told_to_be_shrunk_before() {
-    let folder = Folder::new("finer");
-    parts(&folder);
+    let folder = Folder::with("finer", parts);
     let told = folder.notes("register b.png a.png -o o.png");
     assert!(!told.contains("the resolution"), "{told}");
     let picture: Image<u8> = Texture::new(4).image(Size::new(900, 720), &Cpu::sequential());
@@ -304,8 +291,7 @@ fn a_value_far_from_all_others_is_told() {
 
 #[test]
 fn a_blank_picture_is_called_one() {
-    let folder = Folder::new("blank");
-    parts(&folder);
+    let folder = Folder::with("blank", parts);
     folder.write("grey.png", Image::filled(SIZE, 1, 90_u8));
     folder.write("none.png", Image::filled(SIZE, 1, 0_u8));
     folder.refuses("match a.png grey.png", 1, &["grey.png shows nothing: all of its pixels have one value"]);
@@ -318,8 +304,7 @@ fn a_blank_picture_is_called_one() {
 
 #[test]
 fn figures_without_a_right_match_are_none() {
-    let folder = Folder::new("no-right-match");
-    parts(&folder);
+    let folder = Folder::with("no-right-match", parts);
     folder.put("h.txt", "1 0 40\n0 1 90\n0 0 1\n");
     let line = "evaluate homography a.png b.png h.txt";
     assert!(folder.works(line).contains("position           no match within 3 px"));

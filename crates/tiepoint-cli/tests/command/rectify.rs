@@ -55,8 +55,7 @@ fn a_rectified_pair_is_left_unchanged() {
 
 #[test]
 fn tie_points_alone_suffice() {
-    let folder = Folder::new("rectify-ties");
-    folder.views();
+    let folder = Folder::with("rectify-ties", Folder::views);
     let run = format!("rectify l.png r.png {OUTPUTS} {VALID} --json");
     let json = folder.works(format!("{run} --output-calibration o.txt --draw rows.png"));
     assert!(number(&json, "rms_vertical_px") < 0.5 && number(&json, "inliers") > 100.0, "{json}");
@@ -85,8 +84,7 @@ fn tie_points_alone_suffice() {
 /// The focal length comes from the file, from the user or is a weak guess; the baseline gives metres.
 #[test]
 fn known_focal_lengths_and_baselines_are_used_and_reported() {
-    let folder = Folder::new("rectify-cameras");
-    folder.views();
+    let folder = Folder::with("rectify-cameras", Folder::views);
     for name in ["l", "r"] {
         let plain = folder.read(&format!("{name}.png"));
         folder.put(&format!("{name}36.png"), with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 36), &[])));
@@ -116,8 +114,7 @@ fn known_focal_lengths_and_baselines_are_used_and_reported() {
 
 #[test]
 fn rectify_refuses_with_a_reason() {
-    let folder = Folder::new("rectify-refuses");
-    folder.views();
+    let folder = Folder::with("rectify-refuses", Folder::views);
     folder.write("black.png", Image::<u8>::new(SIZE));
     folder.put("broken.yml", "%YAML:1.0\nM1: !!opencv-matrix\n   rows: 3\n");
     let before = folder.files();
@@ -209,8 +206,7 @@ fn rectified_pictures_carry_masks_of_valid_pixels() {
 
 #[test]
 fn a_calibration_that_does_not_fit_is_said() {
-    let folder = Folder::new("rectify-doubts");
-    folder.views();
+    let folder = Folder::with("rectify-doubts", Folder::views);
     let run = |images: &str| {
         let line = format!(
             "rectify {images} --calibration calib.txt --output-left ol.tif --valid-left vl.png --json"

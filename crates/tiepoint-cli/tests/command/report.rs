@@ -20,8 +20,7 @@ fn check(page: &str, what: &str) {
 
 #[test]
 fn every_command_writes_a_page_that_stands_alone() {
-    let folder = Folder::new("report");
-    folder.scene();
+    let folder = Folder::with("report", Folder::scene);
     let options = StereoSceneOptions::default().with_size(Size::new(160, 120)).with_disparities([2.0, 20.0]);
     folder.stereo("", &options);
     folder.put("truth.txt", folder.works("match a.png b.png --json"));
@@ -52,8 +51,7 @@ fn every_command_writes_a_page_that_stands_alone() {
 
 #[test]
 fn a_collection_has_a_page_of_its_pairs() {
-    let folder = Folder::new("report-collection");
-    folder.scene();
+    let folder = Folder::with("report-collection", Folder::scene);
     folder.texture("<script>&ü\"'.png", SIZE, 9);
     let collect = "collect a.png b.png <script>&ü\"'.png --output pairs.db --report";
     folder.works(format!("{collect} page.html"));
@@ -69,8 +67,7 @@ fn a_collection_has_a_page_of_its_pairs() {
 
 #[test]
 fn two_runs_are_compared_by_their_pages() {
-    let folder = Folder::new("report-compare");
-    folder.scene();
+    let folder = Folder::with("report-compare", Folder::scene);
     let run = |line: &str| folder.works(format!("{line} --json"));
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     run("match a.png b.png --report before.html");
@@ -160,8 +157,7 @@ fn hostile_names_and_empty_results_make_a_page_too() {
 
 #[test]
 fn the_limit_is_kept_and_wrong_names_are_refused_early() {
-    let folder = Folder::new("report-limit");
-    folder.scene();
+    let folder = Folder::with("report-limit", Folder::scene);
     folder.works("match a.png b.png --report page.html --report-limit 140K");
     let before = folder.read("page.html");
     assert!(before.len() <= 140 << 10, "no larger than asked for");

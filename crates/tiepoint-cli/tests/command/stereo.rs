@@ -362,8 +362,7 @@ fn warnings_from_tie_points_name_what_is_wrong() {
 
 #[test]
 fn two_photographs_become_depth_in_one_step() {
-    let folder = Folder::new("stereo-rectify");
-    folder.views();
+    let folder = Folder::with("stereo-rectify", Folder::views);
     let all = "-o d.pfm --depth z.tif --cloud c.ply --baseline 0.1 --focal 400 --json";
     let guessed = folder.works("stereo l.png r.png --rectify --halve 0 --json");
     assert!(value(&guessed, "warnings").contains("--focal PX"), "{guessed}");

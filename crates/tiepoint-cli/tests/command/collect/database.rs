@@ -143,8 +143,7 @@ fn a_link_to_a_database_stays_a_link() {
 
 #[test]
 fn no_two_results_of_a_collection_go_to_one_file_and_none_to_an_input() {
-    let folder = Folder::new("collect-results");
-    photographs(&folder);
+    let folder = Folder::with("collect-results", photographs);
     folder.put("list.txt", "a.png\tc.png\n");
     let run = "collect images --output a.db";
     for (more, why) in [

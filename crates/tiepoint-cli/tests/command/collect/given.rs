@@ -62,8 +62,7 @@ fn nearest(a: &Features, b: &Features) -> Vec<(u32, f64, f64)> {
 
 #[test]
 fn given_features_and_matches_give_the_result_of_a_plain_search() {
-    let folder = Folder::new("collect-given");
-    photographs(&folder);
+    let folder = Folder::with("collect-given", photographs);
     collected(&folder, "sift", "--keep scale --max-features 300");
     let all = floats(&folder.at("sift work"), 96);
     give(&folder, &all);
@@ -131,8 +130,7 @@ fn given_features_and_matches_give_the_result_of_a_plain_search() {
 
 #[test]
 fn no_distance_is_too_small_for_unit_vectors() {
-    let folder = Folder::new("collect-given-near");
-    photographs(&folder);
+    let folder = Folder::with("collect-given-near", photographs);
     collected(&folder, "sift", "--keep scale --max-features 100");
     let of_length = |wanted: f32| {
         let all = floats(&folder.at("sift work"), 128).into_iter().map(|(name, features)| {
@@ -156,8 +154,7 @@ fn no_distance_is_too_small_for_unit_vectors() {
 
 #[test]
 fn given_features_that_do_not_fit_are_reported() {
-    let folder = Folder::new("collect-given-wrong");
-    photographs(&folder);
+    let folder = Folder::with("collect-given-wrong", photographs);
     collected(&folder, "sift", "--keep scale --max-features 100");
     let all = floats(&folder.at("sift work"), 64);
     give(&folder, &all);
@@ -210,8 +207,7 @@ fn given_features_that_do_not_fit_are_reported() {
 
 #[test]
 fn verified_pairs_are_written_for_other_programs() {
-    let folder = Folder::new("collect-formats");
-    photographs(&folder);
+    let folder = Folder::with("collect-formats", photographs);
     folder.works("collect images --output all.db --device cpu");
     let export = "collect export --work all.db.work --output Homol";
     for (more, code, why) in [
@@ -314,8 +310,7 @@ fn verified_pairs_are_written_for_other_programs() {
 
 #[test]
 fn no_result_replaces_what_a_collection_reads() {
-    let folder = Folder::new("collect-inputs");
-    photographs(&folder);
+    let folder = Folder::with("collect-inputs", photographs);
     let images = "images/a.png images/c.png";
     folder.put("pairs.txt", "a.png c.png\n");
     folder.works(format!("collect {images} --output a.db --device cpu --pairs pairs.txt"));

@@ -68,7 +68,7 @@ pub(super) fn count(database: &Path, sql: &str) -> i64 {
 }
 
 const IMAGES: &str = "SELECT count(*) FROM images";
-const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
+pub(super) const VERIFIED: &str = "SELECT count(*) FROM two_view_geometries";
 
 /// Collects `images` into the database NAME.db and the work folder "NAME work", and gives the content of the database.
 fn collected(folder: &Folder, name: &str, more: &str) -> u64 {
@@ -79,8 +79,7 @@ fn collected(folder: &Folder, name: &str, more: &str) -> u64 {
 
 #[test]
 fn one_database_for_threads_and_shards() {
-    let folder = Folder::new("collect-same");
-    photographs(&folder);
+    let folder = Folder::with("collect-same", photographs);
     let whole = collected(&folder, "whole", "--threads 1");
     for (name, what) in [("two", "two threads"), ("whole", "again, with nothing left to do")] {
         assert_eq!(collected(&folder, name, "--threads 2"), whole, "{what}");
@@ -124,8 +123,7 @@ fn in_parts(folder: &Folder, more: &str, stages: &[&str], parts: &[usize]) -> (u
 
 #[test]
 fn killed_at_any_time_and_started_again() {
-    let folder = Folder::new("collect-killed");
-    photographs(&folder);
+    let folder = Folder::with("collect-killed", photographs);
     let start = Instant::now();
     let whole = collected(&folder, "whole", "--threads 2");
     let whole_takes = start.elapsed();
@@ -207,8 +205,7 @@ fn a_gpu_and_the_cpu_make_one_database() {
 
 #[test]
 fn damaged_and_foreign_files_are_made_again() {
-    let folder = Folder::new("collect-damaged");
-    photographs(&folder);
+    let folder = Folder::with("collect-damaged", photographs);
     let whole = collected(&folder, "whole", "");
     let tiles = all_files(&folder.at("whole work/matches"));
     let features = all_files(&folder.at("whole work/features"));
@@ -233,8 +230,7 @@ fn damaged_and_foreign_files_are_made_again() {
 
 #[test]
 fn folders_with_other_options_or_foreign_files_are_refused() {
-    let folder = Folder::new("collect-changed");
-    photographs(&folder);
+    let folder = Folder::with("collect-changed", photographs);
     let run = "collect images --output whole.db --device cpu";
     folder.works(format!("{run} --block 2"));
     folder.make("full");
@@ -253,8 +249,7 @@ fn folders_with_other_options_or_foreign_files_are_refused() {
 
 #[test]
 fn a_record_that_is_not_tiepoint_s_is_kept() {
-    let folder = Folder::new("collect-foreign");
-    photographs(&folder);
+    let folder = Folder::with("collect-foreign", photographs);
     folder.works("collect scan images --work ours");
     for work in ["full", "ours"] {
         for (name, text) in
@@ -272,8 +267,7 @@ fn a_record_that_is_not_tiepoint_s_is_kept() {
 
 #[test]
 fn of_two_scans_at_once_one_is_refused() {
-    let folder = Folder::new("collect-two-scans");
-    photographs(&folder);
+    let folder = Folder::with("collect-two-scans", photographs);
     for round in 0..6 {
         let scan = |contrast: &str| {
             let line = format!("collect scan images --work {round} --contrast {contrast}");
@@ -287,8 +281,7 @@ fn of_two_scans_at_once_one_is_refused() {
 
 #[test]
 fn pairs_are_chosen_in_several_ways() {
-    let folder = Folder::new("collect-pairs");
-    photographs(&folder);
+    let folder = Folder::with("collect-pairs", photographs);
     folder.put("list.txt", "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\n");
     for (arguments, expected, what) in [
         ("list.txt --pair-list verified.txt", 2, "the pairs of the list that match, and no others"),
@@ -321,8 +314,7 @@ fn pairs_are_chosen_in_several_ways() {
 /// The reader of stdout closes the pipe after the first line, as `head` does.
 #[test]
 fn a_closed_stdout_is_reported_and_does_not_stop_the_work() {
-    let folder = Folder::new("collect-closed");
-    photographs(&folder);
+    let folder = Folder::with("collect-closed", photographs);
     let whole = collected(&folder, "whole", "");
     let (reading, writing) = std::io::pipe().unwrap();
     drop(reading);
@@ -340,8 +332,7 @@ fn a_closed_stdout_is_reported_and_does_not_stop_the_work() {
 #[cfg(unix)]
 fn folders_that_cannot_be_written() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new("collect-read-only");
-    photographs(&folder);
+    let folder = Folder::with("collect-read-only", photographs);
     folder.make("locked");
     let permit = |mode| {
         std::fs::set_permissions(folder.at("locked"), std::fs::Permissions::from_mode(mode)).unwrap();

@@ -32,8 +32,7 @@ fn between(folder: &Folder, database: &str, words: [&str; 2]) -> i64 {
 
 #[test]
 fn photographs_of_two_sensors_are_tied_by_structure() {
-    let folder = Folder::new("collect-sensors");
-    photographs_of_two_sensors(&folder);
+    let folder = Folder::with("collect-sensors", photographs_of_two_sensors);
     collected(&folder, "same", "--threads 2");
     assert_eq!(between(&folder, "same.db", ["colour", "thermal"]), 0, "by features alone");
     let whole = collected(&folder, "cross", "--threads 2 --modality cross");
@@ -50,8 +49,7 @@ fn photographs_of_two_sensors_are_tied_by_structure() {
 
 #[test]
 fn a_modality_that_does_not_fit_is_refused() {
-    let folder = Folder::new("collect-sensors-refused");
-    photographs_of_two_sensors(&folder);
+    let folder = Folder::with("collect-sensors-refused", photographs_of_two_sensors);
     let plain = "collect images --output a.db --work work --device cpu";
     let collect = format!("{plain} --max-features 50");
     folder.refuses(format!("{collect} --modality auto"), 2, &["modality", "auto", "same, cross"]);

@@ -20,8 +20,7 @@ fn bytes(files: &[PathBuf]) -> f64 {
 
 #[test]
 fn an_estimate_is_never_too_low_and_leaves_out_finished_work() {
-    let folder = Folder::new("collect-estimate");
-    photographs(&folder);
+    let folder = Folder::with("collect-estimate", photographs);
     let run = "collect images --output a.db --block 2 --device cpu --json --max-features";
     for (keep, few) in [("levels", "100"), ("scale", "150")] {
         let _ = std::fs::remove_dir_all(folder.at("a.db.work"));
@@ -83,8 +82,7 @@ fn a_very_long_matching_is_announced_before_the_work() {
 
 #[test]
 fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
-    let folder = Folder::new("collect-warnings");
-    photographs(&folder);
+    let folder = Folder::with("collect-warnings", photographs);
     folder.make("bad");
     for name in ["0.png", "1.png", "2.png"] {
         folder.put(&format!("bad/{name}"), "no picture");
@@ -120,8 +118,7 @@ fn photographs_and_pairs_left_out_without_an_error_are_warnings() {
 
 #[test]
 fn options_that_are_not_those_of_the_last_scan_are_told() {
-    let folder = Folder::new("collect-changed-options");
-    photographs(&folder);
+    let folder = Folder::with("collect-changed-options", photographs);
     folder.works("collect scan images --work work --pairs sequence --overlap 2 --ratio 0.6");
     let again = "collect scan images --work work";
     let told = "warning: options changed since the last scan: --ratio 0.6 → 0.77, --pairs sequence → auto, --overlap 2 → 10; \
@@ -134,8 +131,7 @@ fn options_that_are_not_those_of_the_last_scan_are_told() {
 
 #[test]
 fn a_scan_says_that_it_waits_for_another_one() {
-    let folder = Folder::new("collect-waits");
-    photographs(&folder);
+    let folder = Folder::with("collect-waits", photographs);
     folder.works("collect scan images --work work");
     let other = std::fs::File::create(folder.at("work/.collection.json.lock")).unwrap();
     other.lock().unwrap();
@@ -150,8 +146,7 @@ fn a_scan_says_that_it_waits_for_another_one() {
 
 #[test]
 fn a_collection_whose_options_another_scan_changed_says_so() {
-    let folder = Folder::new("collect-overtaken");
-    photographs(&folder);
+    let folder = Folder::with("collect-overtaken", photographs);
     let (cpu, images) = (Cpu::sequential(), [folder.at("images")]);
     let matched = |ratio: f32| {
         let mut options = CollectionOptions::default();
@@ -170,8 +165,7 @@ fn a_collection_whose_options_another_scan_changed_says_so() {
 
 #[test]
 fn the_scan_reports_pairs_that_cannot_be_chosen() {
-    let folder = Folder::new("collect-scan-pairs");
-    photographs(&folder);
+    let folder = Folder::with("collect-scan-pairs", photographs);
     folder.put("nobody.txt", "a.png\tc.png\na.png\tnobody.png\n");
     folder.put("three.txt", "a.png\tc.png\td.png\n");
     for (pairs, words) in [
@@ -191,8 +185,7 @@ fn the_scan_reports_pairs_that_cannot_be_chosen() {
 fn an_interrupted_or_failed_run_says_how_to_go_on() {
     use std::os::unix::process::ExitStatusExt;
     const GO_ON: &str = "run the same command to go on";
-    let folder = Folder::new("collect-go-on");
-    photographs(&folder);
+    let folder = Folder::with("collect-go-on", photographs);
     for i in 0..4 {
         folder.texture(&format!("images/large{i}.png"), Size::new(800, 600), i);
     }
@@ -217,8 +210,7 @@ fn an_interrupted_or_failed_run_says_how_to_go_on() {
 
 #[test]
 fn every_task_can_be_cancelled() {
-    let folder = Folder::new("collect-cancelled");
-    photographs(&folder);
+    let folder = Folder::with("collect-cancelled", photographs);
     let images = [folder.at("images")];
     let pairs = PairOptions::default().with_choice(PairChoice::Sequence).with_overlap(1);
     let options = CollectionOptions::default().with_block(Some(1)).with_pairs(pairs);
@@ -274,8 +266,7 @@ fn every_task_can_be_cancelled() {
 
 #[test]
 fn the_status_names_the_missing_parts_of_pairs() {
-    let folder = Folder::new("collect-missing-pairs");
-    photographs(&folder);
+    let folder = Folder::with("collect-missing-pairs", photographs);
     let missing = || {
         let said = folder.notes("collect status --work work --parts 4");
         let found = said.lines().find_map(|line| line.split_once("missing parts of pairs: "));
@@ -298,8 +289,7 @@ fn the_status_names_the_missing_parts_of_pairs() {
 
 #[test]
 fn a_part_reads_no_folders_and_tiles_that_it_does_not_need() {
-    let folder = Folder::new("collect-part");
-    photographs(&folder);
+    let folder = Folder::with("collect-part", photographs);
     let run = "collect images --output a.db --block 1 --device cpu --threads 1 --pairs sequence";
     folder.works(run);
     let stage =

@@ -117,8 +117,7 @@ fn absurd_camera_data_and_hostile_photographs() {
 
 #[test]
 fn a_part_reports_and_leaves_out_photographs_it_cannot_read() {
-    let folder = Folder::new("collect-parts-unreadable");
-    photographs(&folder);
+    let folder = Folder::with("collect-parts-unreadable", photographs);
     folder.put("images/0.png", "no picture");
     folder.works("collect scan images --work work");
     let stage = |stage: &str| folder.works(format!("collect {stage} --work work --device cpu --json"));
@@ -165,8 +164,7 @@ fn unreadable_photographs_of_all_parts_count_and_have_no_place_in_a_sequence() {
 #[test]
 #[cfg(unix)]
 fn broken_links_and_hidden_files_are_reported() {
-    let folder = Folder::new("collect-links");
-    photographs(&folder);
+    let folder = Folder::with("collect-links", photographs);
     for (target, link) in [
         ("nowhere", "lost.png"),
         ("nowhere", "notes.txt"),
@@ -203,8 +201,7 @@ fn broken_links_and_hidden_files_are_reported() {
 
 #[test]
 fn a_photograph_that_has_changed_since_is_not_shown_with_its_matches() {
-    let folder = Folder::new("collect-replaced");
-    photographs(&folder);
+    let folder = Folder::with("collect-replaced", photographs);
     folder.works("collect images --output a.db --work work --device cpu");
     folder.texture("images/a.png", Size::new(300, 200), 98);
     let said = folder.notes("collect export --work work --output b.db --report page.html");
@@ -214,8 +211,7 @@ fn a_photograph_that_has_changed_since_is_not_shown_with_its_matches() {
 
 #[test]
 fn a_photograph_that_was_only_touched_is_searched_once() {
-    let folder = Folder::new("collect-touched");
-    photographs(&folder);
+    let folder = Folder::with("collect-touched", photographs);
     let plain = folder.read("images/a.png");
     let placed = |degrees| with_exif_chunk(&plain, &position([degrees, 1, 0, 1, 0, 1], [11, 1, 0, 1, 0, 1]));
     folder.put("images/placed.png", placed(48));
@@ -258,8 +254,7 @@ fn a_photograph_that_was_only_touched_is_searched_once() {
 
 #[test]
 fn pictures_that_cannot_be_read_are_left_out() {
-    let folder = Folder::new("collect-unreadable");
-    photographs(&folder);
+    let folder = Folder::with("collect-unreadable", photographs);
     folder.put("images/empty.jpg", "");
     folder.put("images/text.png", "no picture");
     folder.put("images/phone.heic", "....ftypheic");
@@ -294,8 +289,7 @@ fn every_format_of_colour_pictures_is_taken() {
 
 #[test]
 fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
-    let folder = Folder::new("collect-limits");
-    photographs(&folder);
+    let folder = Folder::with("collect-limits", photographs);
     for name in ["large.png", "larger.png"] {
         folder.texture(&format!("images/{name}"), Size::new(300, 200), 5);
     }
@@ -328,8 +322,7 @@ fn leftmost(database: &Path, name: &str) -> f32 {
 
 #[test]
 fn transparent_pixels_have_no_features_and_a_missing_mask_is_reported() {
-    let folder = Folder::new("collect-transparent");
-    photographs(&folder);
+    let folder = Folder::with("collect-transparent", photographs);
     let opaque = folder.image("images/a.png");
     let shown = Image::from_fn(opaque.size(), |x, _| if x < 120 { 0_u8 } else { 255 });
     folder.write("images/half.png", image::with_alpha(&opaque, &shown).unwrap());

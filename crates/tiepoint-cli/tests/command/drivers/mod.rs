@@ -1,7 +1,7 @@
 //! Drivers that are missing, are no drivers, or refuse: stand-ins in a folder that Linux's loader searches before those
 //! of the machine. Linux only.
 
-use super::{Folder, SIZE, refused, succeeds};
+use super::{Folder, SIZE, all_in, refused, succeeds};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -118,12 +118,6 @@ impl Machine {
         self.refuses(device, answers, 2, wanted);
         all_in(&self.devices(answers), answers, wanted);
         self.goes_on(answers, &[]);
-    }
-}
-
-fn all_in(text: &str, answers: &str, wanted: &[&str]) {
-    for wanted in wanted {
-        assert!(text.contains(wanted), "{answers}: no {wanted:?} in: {text}");
     }
 }
 
