@@ -10,14 +10,27 @@ pub(crate) type Variables = Vec<(&'static str, OsString)>;
 pub(crate) struct Prepared {
     /// With these set, a test that needs what was found may not skip.
     pub(crate) variables: Variables,
-    pub(crate) rusticl: Option<Variables>,
-    /// Whether the packages for the tests of the Python package are there.
-    pub(crate) python: bool,
-    /// Whether those for the tests of the recipe for a cluster are.
-    pub(crate) cluster: bool,
-    /// Whether there is a browser for the pages of reports.
-    pub(crate) browser: bool,
+    rusticl: Option<Variables>,
+    /// The parts of all tests that cannot run here.
+    absent: Vec<&'static str>,
 }
+
+impl Prepared {
+    /// The variables with which a part runs, if it can run here.
+    pub(crate) fn variables_of(&self, part: &str) -> Option<&Variables> {
+        match part {
+            "rusticl" => self.rusticl.as_ref(),
+            _ => (!self.absent.contains(&part)).then_some(&self.variables),
+        }
+    }
+}
+
+/// What only one part needs: the part, what prepares it, and what is left out without it.
+const OF_PARTS: [(&str, fn() -> Result<()>, &str); 3] = [
+    ("pages", report::prepare, "the pages of reports are not opened"),
+    ("python", || python_package::prepare().map(drop), "the Python package is not tested"),
+    ("cluster", || cluster::prepare().map(drop), "the recipe for a cluster is not tested"),
+];
 
 /// Looks for all of these and installs what is missing. What cannot be installed is reported, and is a failure under
 /// CI.
@@ -38,13 +51,13 @@ pub(crate) fn prepare() -> Result<Prepared> {
         variables.iter().cloned().chain(only).collect()
     });
     there(python_site::prepare(), "the documentation's site is not built")?;
-    Ok(Prepared {
-        variables,
-        rusticl,
-        browser: there(report::prepare(), "the pages of reports are not opened")?.is_some(),
-        python: there(python_package::prepare(), "the Python package is not tested")?.is_some(),
-        cluster: there(cluster::prepare(), "the recipe for a cluster is not tested")?.is_some(),
-    })
+    let mut absent = Vec::new();
+    for (part, prepare, otherwise) in OF_PARTS {
+        if there(prepare(), otherwise)?.is_none() {
+            absent.push(part);
+        }
+    }
+    Ok(Prepared { variables, rusticl, absent })
 }
 
 /// What was found, or a line about what is missing; under CI, that is a failure.

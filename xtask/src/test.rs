@@ -69,58 +69,18 @@ fn prepare_while_building() -> Result<Prepared> {
     })
 }
 
-/// A part of all tests, which `cargo xtask part NAME` runs.
-struct Part {
-    name: &'static str,
-    run: fn(&Path) -> Result<()>,
-    /// The variables with which it runs, if it can run here.
-    variables: fn(&Prepared) -> Option<&Variables>,
-}
-
-/// All tests, the parts that take longest first, so that the others fill the gaps.
-const PARTS: [Part; 8] = [
-    Part {
-        name: "pages",
-        run: report::test,
-        variables: |prepared| prepared.browser.then_some(&prepared.variables),
-    },
-    Part {
-        name: "python",
-        run: |_| python_package::run(CHECKED),
-        variables: |prepared| prepared.python.then_some(&prepared.variables),
-    },
-    Part {
-        name: "library",
-        run: |data| tests(CHECKED, &["--lib", "--", "--skip", STEREO], data, vec![]),
-        variables: everywhere,
-    },
-    Part {
-        name: "programs",
-        run: |data| tests(CHECKED, &PROGRAMS[1..], data, vec![]),
-        variables: everywhere,
-    },
-    Part { name: "rusticl", run: on_rusticl, variables: |prepared| prepared.rusticl.as_ref() },
-    Part {
-        name: "stereo",
-        run: |data| tests(CHECKED, &["--lib", "--", STEREO], data, vec![]),
-        variables: everywhere,
-    },
-    Part {
-        name: "cluster",
-        run: |_| cluster::test(),
-        variables: |prepared| prepared.cluster.then_some(&prepared.variables),
-    },
-    Part {
-        name: "documentation",
-        run: |data| tests(CHECKED, &["--doc"], data, vec![]),
-        variables: everywhere,
-    },
+/// The parts of all tests, which `cargo xtask part NAME` runs: those that take longest first, so that the others fill the
+/// gaps.
+const PARTS: [(&str, fn(&Path) -> Result<()>); 8] = [
+    ("pages", report::test),
+    ("python", |_| python_package::run(CHECKED)),
+    ("library", |data| tests(CHECKED, &["--lib", "--", "--skip", STEREO], data, vec![])),
+    ("programs", |data| tests(CHECKED, &PROGRAMS[1..], data, vec![])),
+    ("rusticl", on_rusticl),
+    ("stereo", |data| tests(CHECKED, &["--lib", "--", STEREO], data, vec![])),
+    ("cluster", |_| cluster::test()),
+    ("documentation", |data| tests(CHECKED, &["--doc"], data, vec![])),
 ];
-
-/// The variables of a part that needs Rust alone.
-fn everywhere(prepared: &Prepared) -> Option<&Variables> {
-    Some(&prepared.variables)
-}
 
 /// Those of Rust's tests that the arguments name, built in the profile of `folder`. A program that fails does not hide
 /// the results of the others.
@@ -135,9 +95,9 @@ const STEREO: &str = "stereo::";
 /// Runs one of [`PARTS`].
 pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
     let name = arguments.first().map_or("", String::as_str);
-    match PARTS.iter().find(|part| part.name == name) {
-        Some(part) => (part.run)(&data_folder()),
-        None => Err(format!("there is no part {name:?}; parts: {}", PARTS.map(|part| part.name).join(", "))),
+    match PARTS.iter().find(|(part, _)| *part == name) {
+        Some((_, run)) => run(&data_folder()),
+        None => Err(format!("there is no part {name:?}; parts: {}", PARTS.map(|(part, _)| part).join(", "))),
     }
 }
 
@@ -147,7 +107,7 @@ pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
 /// printed once more at the end.
 fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let waiting = PARTS.iter().filter_map(|part| Some((part.name, (part.variables)(prepared)?)));
+    let waiting = PARTS.iter().filter_map(|(part, _)| Some((*part, prepared.variables_of(part)?)));
     let waiting = Mutex::new(waiting.collect::<Vec<_>>().into_iter());
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
