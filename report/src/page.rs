@@ -30,18 +30,6 @@ const COMMON: [&str; 7] = [
     include_str!("../page/histogram.js"),
 ];
 const PARTS: &str = include_str!("../page/parts.js");
-const FEATURES: [&str; 1] = [include_str!("../page/features.js")];
-const MATCHES: [&str; 2] = [PARTS, include_str!("../page/matches.js")];
-const REGISTRATION: [&str; 2] = [PARTS, include_str!("../page/registration.js")];
-const DISPARITY: [&str; 2] = [include_str!("../page/cloud.js"), include_str!("../page/disparity.js")];
-const COLLECTION: [&str; 6] = [
-    include_str!("../page/graph.js"),
-    include_str!("../page/atlas.js"),
-    include_str!("../page/matrix.js"),
-    include_str!("../page/network.js"),
-    include_str!("../page/pair.js"),
-    include_str!("../page/collection.js"),
-];
 const MAIN: &str = include_str!("../page/main.js");
 
 /// A page.
@@ -91,98 +79,93 @@ pub(crate) trait Render {
 
 impl View<'_> {
     /// The view, its caption, and what kind it is.
-    fn parts(&self) -> (&dyn Render, &str, Kind) {
+    fn parts(&self) -> (&dyn Render, &str, &'static Kind) {
         match self {
-            Self::Features(view) => (view, &view.caption, Kind::Features),
-            Self::Matches(view) => (view, &view.caption, Kind::Matches),
-            Self::Registration(view) => (view, &view.caption, Kind::Registration),
-            Self::Disparity(view) => (view, &view.caption, Kind::Disparity),
-            Self::Collection(view) => (view, &view.caption, Kind::Collection),
+            Self::Features(view) => (view, &view.caption, &FEATURES),
+            Self::Matches(view) => (view, &view.caption, &MATCHES),
+            Self::Registration(view) => (view, &view.caption, &REGISTRATION),
+            Self::Disparity(view) => (view, &view.caption, &DISPARITY),
+            Self::Collection(view) => (view, &view.caption, &COLLECTION),
             Self::Compared(view) => (view, "", view.kind),
         }
     }
 }
 
-/// Kinds of views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Features,
-    Matches,
-    Registration,
-    Disparity,
-    Collection,
-}
-
-impl Kind {
-    /// The kind that the data of a view names.
-    pub(crate) fn of(data: &Value) -> Option<Self> {
-        let named = [
-            (Self::Features, "features"),
-            (Self::Matches, "matches"),
-            (Self::Registration, "registration"),
-            (Self::Disparity, "disparity"),
-            (Self::Collection, "collection"),
-        ];
-        named.into_iter().find(|(_, name)| data["view"] == *name).map(|(kind, _)| kind)
-    }
-
+/// What a page needs for the views of one kind.
+#[derive(Debug)]
+pub(crate) struct Kind {
     /// Its own part of the script.
-    fn script(self) -> &'static [&'static str] {
-        match self {
-            Self::Features => &FEATURES,
-            Self::Matches => &MATCHES,
-            Self::Registration => &REGISTRATION,
-            Self::Disparity => &DISPARITY,
-            Self::Collection => &COLLECTION,
-        }
-    }
-
+    script: &'static [&'static str],
     /// How to read the view, sentence by sentence.
-    fn reading(self) -> &'static [&'static str] {
-        match self {
-            Self::Features => &[
-                "A circle is as large as what a descriptor sees of the picture; its line is the direction of the feature. Large \
-                 features come from coarse structure, small ones from fine.",
-                "Features should cover what is to be matched. Where a part of the picture has none, lower the contrast \
-                 (`--contrast`), or brighten the picture.",
-                "Clusters on leaves, water or compression blocks seldom find a partner. The histograms select: strong features \
-                 come again more often than weak ones.",
-            ],
-            Self::Matches => &[
-                "A line joins the same feature in both pictures. Parallel lines of even length are what a flat scene gives; \
-                 near things move more than far ones.",
-                "Colours tell how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
-                 definition; so a small residual alone does not show that the model is right. The verdict does.",
-                "Walk through the worst matches with ←: both patches should show the same thing. Enter enlarges the match, \
-                 with B turned and scaled as the model says.",
-                "Parts: how many inliers each ninth of A has, and their median residual. Without inliers near, the model is a \
-                 guess there. Red: more right matches contradict the model than agree.",
-            ],
-            Self::Registration => &[
-                "Drag the edge across contours: they continue over it where the registration is right.",
-                "The difference is dark where both pictures agree; double contours mean a shift. Light that changed is bright, too.",
-                "Residual arrows in one direction over a whole region are a misfit of the model, such as relief; arrows in all \
-                 directions are the noise of the features.",
-                "Parts: how many inliers each ninth of the moving picture has, and their median residual. Red: more right \
-                 matches contradict the model than agree.",
-            ],
-            Self::Disparity => &[
-                "A disparity is how many pixels farther left a point lies in the right picture. Near things have large ones.",
-                "Edges of colour should lie on edges of things. Speckles and streaks are errors; black has no disparity, and \
-                 \"why invalid\" tells the reason.",
-                "If much lies at an end of the histogram, the range is too small for the scene: give another one.",
-                "In space, flat things must be flat. Click two points for their distance.",
-            ],
-            Self::Collection => &[
-                "A square is a pair of photographs; the brighter, the more matches agree. Photographs taken in order show a \
-                 bright diagonal.",
-                "In the graph, photographs that lie close share much. Separate groups cannot be reconstructed together; a single \
-                 pair that joins two groups is as good as its matches: look at it.",
-                "Click a pair to see its matches. Lines that cross each other at random are chance.",
-            ],
-        }
-    }
+    reading: &'static [&'static str],
 }
+
+static FEATURES: Kind = Kind {
+    script: &[include_str!("../page/features.js")],
+    reading: &[
+        "A circle is as large as what a descriptor sees of the picture; its line is the direction of the feature. Large \
+         features come from coarse structure, small ones from fine.",
+        "Features should cover what is to be matched. Where a part of the picture has none, lower the contrast \
+         (`--contrast`), or brighten the picture.",
+        "Clusters on leaves, water or compression blocks seldom find a partner. The histograms select: strong features \
+         come again more often than weak ones.",
+    ],
+};
+
+pub(crate) static MATCHES: Kind = Kind {
+    script: &[PARTS, include_str!("../page/matches.js")],
+    reading: &[
+        "A line joins the same feature in both pictures. Parallel lines of even length are what a flat scene gives; \
+         near things move more than far ones.",
+        "Colours tell how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
+         definition; so a small residual alone does not show that the model is right. The verdict does.",
+        "Walk through the worst matches with ←: both patches should show the same thing. Enter enlarges the match, \
+         with B turned and scaled as the model says.",
+        "Parts: how many inliers each ninth of A has, and their median residual. Without inliers near, the model is a \
+         guess there. Red: more right matches contradict the model than agree.",
+    ],
+};
+
+pub(crate) static REGISTRATION: Kind = Kind {
+    script: &[PARTS, include_str!("../page/registration.js")],
+    reading: &[
+        "Drag the edge across contours: they continue over it where the registration is right.",
+        "The difference is dark where both pictures agree; double contours mean a shift. Light that changed is bright, too.",
+        "Residual arrows in one direction over a whole region are a misfit of the model, such as relief; arrows in all \
+         directions are the noise of the features.",
+        "Parts: how many inliers each ninth of the moving picture has, and their median residual. Red: more right \
+         matches contradict the model than agree.",
+    ],
+};
+
+pub(crate) static DISPARITY: Kind = Kind {
+    script: &[include_str!("../page/cloud.js"), include_str!("../page/disparity.js")],
+    reading: &[
+        "A disparity is how many pixels farther left a point lies in the right picture. Near things have large ones.",
+        "Edges of colour should lie on edges of things. Speckles and streaks are errors; black has no disparity, and \
+         \"why invalid\" tells the reason.",
+        "If much lies at an end of the histogram, the range is too small for the scene: give another one.",
+        "In space, flat things must be flat. Click two points for their distance.",
+    ],
+};
+
+pub(crate) static COLLECTION: Kind = Kind {
+    script: &[
+        include_str!("../page/graph.js"),
+        include_str!("../page/atlas.js"),
+        include_str!("../page/matrix.js"),
+        include_str!("../page/network.js"),
+        include_str!("../page/pair.js"),
+        include_str!("../page/collection.js"),
+    ],
+    reading: &[
+        "A square is a pair of photographs; the brighter, the more matches agree. Photographs taken in order show a \
+         bright diagonal.",
+        "In the graph, photographs that lie close share much. Separate groups cannot be reconstructed together; a single \
+         pair that joins two groups is as good as its matches: look at it.",
+        "Click a pair to see its matches. Lines that cross each other at random are chance.",
+    ],
+};
 
 impl<'a> Section<'a> {
     /// A section under this heading. This and all other text is without mark-up.
@@ -346,7 +329,7 @@ impl Report<'_> {
     fn script(&self) -> String {
         let mut parts = COMMON.to_vec();
         for view in self.sections.iter().flat_map(|section| &section.views) {
-            for part in view.parts().2.script() {
+            for part in view.parts().2.script {
                 if !parts.contains(part) {
                     parts.push(part);
                 }
@@ -402,7 +385,7 @@ impl Section<'_> {
         // Several views of one kind are explained once.
         let mut explained: Vec<&[&str]> = vec![];
         for view in &self.views {
-            let reading = view.parts().2.reading();
+            let reading = view.parts().2.reading;
             if !explained.contains(&reading) {
                 explained.push(reading);
             }

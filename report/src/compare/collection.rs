@@ -5,7 +5,7 @@ use super::{BOTH, Compared, GAINED, LOST};
 use crate::block;
 use crate::collection::{numbered, place_of};
 use crate::counted;
-use crate::page::Kind;
+use crate::page::COLLECTION;
 use crate::still;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -104,7 +104,7 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     let [inliers_before, inliers_after] =
         [&old, &new].map(|pairs| pairs.values().map(|pair| u64::from(pair.inliers)).sum::<u64>());
     Ok(Compared {
-        view: SavedView { kind: Kind::Collection, still, data },
+        view: SavedView { kind: &COLLECTION, still, data },
         tiles: vec![
             ("pairs of both", counted(both)),
             ("pairs only after", counted(gained)),

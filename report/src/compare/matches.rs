@@ -5,7 +5,7 @@ use super::{BOTH, Compared, GAINED, LOST, same_size};
 use crate::block;
 use crate::counted;
 use crate::matches::{self, KeypointMatch};
-use crate::page::Kind;
+use crate::page::MATCHES;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tiepoint::feature::Keypoint;
@@ -46,7 +46,7 @@ pub(super) fn matches_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<C
     };
     let what = if verified { "inliers" } else { "matches" };
     Ok(Compared {
-        view: SavedView { kind: Kind::Matches, still, data },
+        view: SavedView { kind: &MATCHES, still, data },
         tiles: vec![
             (if verified { "inliers of both" } else { "matches of both" }, counted(both)),
             ("only after", counted(gained)),

@@ -11,7 +11,7 @@ mod saved;
 
 pub use saved::SavedView;
 
-use crate::page::{Kind, Report, Section, View};
+use crate::page::{Report, Section, View};
 use figures::{flat, rows};
 use saved::SavedPage;
 use serde_json::{Value, json};
@@ -107,14 +107,14 @@ impl Compared {
             )));
         }
         let pages = [(before, a), (after, b)];
-        match Kind::of(a) {
-            Some(Kind::Matches) => matches::matches_of(pages, id),
-            Some(Kind::Registration) => pictures::registration_of(pages, id),
-            Some(Kind::Disparity) => pictures::disparity_of(pages, id),
-            Some(Kind::Collection) => collection::collection_of(pages, id),
-            Some(Kind::Features) | None => Err(Error::Mismatch(format!(
-                "{}: a view of {} cannot be compared: expected matches, a registration, disparities or a collection",
-                before.name, kinds[0]
+        match kinds[0] {
+            "matches" => matches::matches_of(pages, id),
+            "registration" => pictures::registration_of(pages, id),
+            "disparity" => pictures::disparity_of(pages, id),
+            "collection" => collection::collection_of(pages, id),
+            kind => Err(Error::Mismatch(format!(
+                "{}: a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection",
+                before.name
             ))),
         }
     }

@@ -3,7 +3,7 @@
 use super::saved::{SavedPage, SavedView};
 use super::{Compared, same_size};
 use crate::block;
-use crate::page::Kind;
+use crate::page::{DISPARITY, REGISTRATION};
 use crate::picture::Embedded;
 use crate::still;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
     };
     let [old, new] = [covered(before, a)?, covered(after, b)?].map(|share| format!("{:.1} %", 100.0 * share));
     Ok(Compared {
-        view: SavedView { kind: Kind::Registration, still, data },
+        view: SavedView { kind: &REGISTRATION, still, data },
         tiles: vec![("covered before", old.clone()), ("covered after", new.clone())],
         described: json!({ "view": "registration" }),
         said: format!("covered before: {old}; after: {new}"),
@@ -90,7 +90,7 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
     let still = still::svg(width, height, "The left picture", &content);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     Ok(Compared {
-        view: SavedView { kind: Kind::Disparity, still, data },
+        view: SavedView { kind: &DISPARITY, still, data },
         tiles: vec![
             ("valid in both", percent(both)),
             ("differ by more than 1 px", percent(other)),

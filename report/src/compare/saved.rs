@@ -28,7 +28,7 @@ pub(super) struct SavedPage {
 /// A view of a page that was read, and its still picture.
 #[derive(Clone, Debug)]
 pub struct SavedView {
-    pub(crate) kind: Kind,
+    pub(crate) kind: &'static Kind,
     pub(super) still: String,
     pub(super) data: Value,
 }
