@@ -3,12 +3,12 @@
 use super::detector::DetectorArguments;
 use super::report::ReportArguments;
 use super::table::{Given, flags};
-use super::values::{OrNone, named, named_or_none, views};
+use super::values::{OrNone, model_or_none, named, views};
 use crate::failure::{Failure, Outcome};
 use crate::output::Files;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::geometry::RobustOptions;
 use tiepoint::matching::MatchOptions;
 use tiepoint::register::{Modality, Rematch, TieOptions, Views};
 
@@ -46,8 +46,8 @@ impl PairArguments {
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchingArguments {
     /// The model that relates the two images
-    #[arg(long, value_parser = named_or_none("No verification", without_cameras), default_value_t)]
-    pub(crate) model: OrNone<ModelKind>,
+    #[arg(long, value_parser = model_or_none(), default_value_t)]
+    pub(crate) model: OrNone,
     #[command(flatten)]
     pub(crate) matches: Given<MatchFlags>,
     #[command(flatten)]
@@ -129,9 +129,4 @@ flags! {
 flags! {
     /// The options of estimation as flags.
     RobustFlags: RobustOptions, "Matching"
-}
-
-/// Whether a model can be found without cameras. An essential matrix needs them; only `collect` reads them from files.
-fn without_cameras(kind: &ModelKind) -> bool {
-    *kind != ModelKind::Essential
 }

@@ -1,6 +1,6 @@
 //! The flags of `--report`, the page that shows a result, and `tiepoint report`.
 
-use super::values::{bytes, with_default};
+use super::values::bytes;
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) struct ReportArguments {
         value_name = "BYTES",
         value_parser = bytes,
         requires = "report",
-        help = with_default("The most bytes of the page; pictures, maps and matches are reduced until they fit", DEFAULT_LIMIT)
+        help = format!("The most bytes of the page; pictures, maps and matches are reduced until they fit [default: {DEFAULT_LIMIT}]")
     )]
     pub(crate) report_limit: Option<u64>,
 }

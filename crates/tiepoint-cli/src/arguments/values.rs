@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
 use tiepoint::device::gpu::Api;
+use tiepoint::geometry::ModelKind;
 use tiepoint::image::{Range, Size};
 use tiepoint::options::{self, Choice, Named};
 use tiepoint::register::Views;
@@ -13,17 +14,15 @@ pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(T::ALL.iter().map(possible)).try_map(|name| T::from_name(&name))
 }
 
-/// The values of a [`Named`] set for which `offers` is true, and `none`.
-pub(super) fn named_or_none<T: Named + Send + Sync>(
-    help_of_none: &'static str,
-    offers: impl Fn(&T) -> bool,
-) -> impl TypedValueParser<Value = OrNone<T>> {
-    let none = PossibleValue::new(NONE).help(help_of_none);
-    let offered = T::ALL.iter().filter(|choice| offers(&choice.value));
+/// The models that can be found without cameras, and `none`. An essential matrix needs cameras; only `collect` reads them
+/// from files.
+pub(super) fn model_or_none() -> impl TypedValueParser<Value = OrNone> {
+    let none = PossibleValue::new(NONE).help("No verification");
+    let offered = ModelKind::ALL.iter().filter(|choice| choice.value != ModelKind::Essential);
     let parser = PossibleValuesParser::new(offered.map(possible).chain([none]));
     parser.try_map(|name| match name.as_str() {
         NONE => Ok(OrNone(None)),
-        name => T::from_name(name).map(|value| OrNone(Some(value))),
+        name => ModelKind::from_name(name).map(|model| OrNone(Some(model))),
     })
 }
 
@@ -33,24 +32,19 @@ fn possible<T>(choice: &Choice<T>) -> PossibleValue {
 
 const NONE: &str = "none";
 
-/// Help with a default at its end that clap does not know.
-pub(super) fn with_default(help: &str, default: impl std::fmt::Display) -> String {
-    format!("{help} [default: {default}]")
-}
-
-/// A value of a [`Named`] set, or none.
+/// A model, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OrNone<T>(pub(crate) Option<T>);
+pub(crate) struct OrNone(pub(crate) Option<ModelKind>);
 
-impl<T: Default> Default for OrNone<T> {
+impl Default for OrNone {
     fn default() -> Self {
-        Self(Some(T::default()))
+        Self(Some(ModelKind::default()))
     }
 }
 
-impl<T: Named> std::fmt::Display for OrNone<T> {
+impl std::fmt::Display for OrNone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.map_or(NONE, T::name))
+        f.write_str(self.0.map_or(NONE, ModelKind::name))
     }
 }
 
