@@ -3,7 +3,7 @@
 use super::detector::DetectorArguments;
 use super::report::ReportArguments;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("report", |page| page.help(
@@ -28,12 +28,4 @@ pub(crate) struct DetectArguments {
     pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
-}
-
-impl DetectArguments {
-    /// The files that name images.
-    pub(crate) fn list_files(&self) -> impl Iterator<Item = &Path> {
-        let named = self.images.iter().filter_map(|image| image.to_str()?.strip_prefix('@').map(Path::new));
-        named.chain(self.list.as_deref())
-    }
 }

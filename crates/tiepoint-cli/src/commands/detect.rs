@@ -16,7 +16,7 @@ use crate::input::{self, Kept, Picture, Reader};
 use crate::output::{self, Clock, Part, Spent, joined};
 use crate::prefetch::{Limits, Prefetcher};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::files::{self, FeatureFormat};
@@ -28,7 +28,7 @@ use tiepoint_report::{FeaturesView, Section, View, counted};
 pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
     let jobs = jobs(arguments)?;
     let detector = arguments.detector.detector()?;
-    match detect(&jobs, &detector, &arguments.detector, context)? {
+    match detect(&jobs, &detector, arguments, context)? {
         0 => Ok(()),
         failed => Err(Failure::work(format!("{failed} of {} images failed", jobs.len()))),
     }
@@ -41,10 +41,6 @@ struct ImageJob {
     output: Option<PathBuf>,
     drawing: Option<PathBuf>,
     page: Option<PathBuf>,
-    /// The most bytes of the page.
-    page_limit: usize,
-    /// Half the side of a descriptor's window, in multiples of its scale.
-    support: f32,
 }
 
 /// The images of the command line, after a check that their results can be written.
@@ -60,19 +56,12 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
     let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));
-    let files = output::Files::default().reads(&images).reads(masks).reads(arguments.list_files());
+    let lists = arguments.images.iter().filter_map(|image| image.to_str()?.strip_prefix('@').map(Path::new));
+    let lists = lists.chain(arguments.list.as_deref());
+    let files = output::Files::default().reads(&images).reads(masks).reads(lists);
     files.writes(outputs.iter().chain(&drawings).chain(&pages).flatten()).check()?;
-    let (page_limit, support) = (arguments.report.limit(), support(arguments.detector.detector));
-    let jobs = images.into_iter().zip(outputs).zip(drawings).zip(pages).enumerate();
-    let job = |(i, (((path, output), drawing), page))| ImageJob {
-        number: i + 1,
-        path,
-        output,
-        drawing,
-        page,
-        page_limit,
-        support,
-    };
+    let jobs = (1..).zip(images).zip(outputs).zip(drawings).zip(pages);
+    let job = |((((number, path), output), drawing), page)| ImageJob { number, path, output, drawing, page };
     Ok(jobs.map(job).collect())
 }
 
@@ -83,7 +72,7 @@ const BATCH: usize = 16;
 fn detect(
     jobs: &[ImageJob],
     detector: &Detector,
-    arguments: &DetectorArguments,
+    arguments: &DetectArguments,
     context: &Context,
 ) -> Outcome<usize> {
     let cpu = &context.processor.cpu;
@@ -94,9 +83,9 @@ fn detect(
         false => Limits { items: threads, bytes: AHEAD, batch: 1 },
     };
     let unwritten = if parallel && has_gpu { threads } else { 0 };
-    let read_next = |i: usize| read(&jobs[i], arguments, &context.reader(parallel));
+    let read_next = |i: usize| read(&jobs[i], &arguments.detector, &context.reader(parallel));
     let of = cpu.threads();
-    let describe = |job: &ImageJob, found: &Found| describe(job, found, arguments, of);
+    let describe = |job: &ImageJob, found: &Found| describe(job, found, &arguments.detector, of);
     let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, &describe, context);
     context.processor.expect_pictures(jobs.len());
     let finder = detector.open(&context.processor)?;
@@ -123,7 +112,7 @@ fn detect(
             for item in found {
                 results.push(|| {
                     let job = item.job;
-                    item.then(|(picture, found)| write(job, &picture, found, &describe))
+                    item.then(|(picture, found)| write(job, &picture, found, arguments, &describe))
                 });
             }
             results.report(unwritten, |job, found, spent| spare.push(report(job, found, spent)))?;
@@ -203,6 +192,7 @@ fn write(
     job: &ImageJob,
     picture: &Picture,
     found: Found,
+    arguments: &DetectArguments,
     describe: &dyn Fn(&ImageJob, &Found) -> Value,
 ) -> Outcome<(Found, Spent)> {
     let features = &found.features;
@@ -222,7 +212,7 @@ fn write(
             let view = FeaturesView {
                 picture: tiepoint_report::Picture::new(name.clone(), picture.seen()),
                 keypoints: &features.keypoints,
-                support: job.support,
+                support: support(arguments.detector.detector),
                 caption: String::new(),
             };
             let section = Section::new("")
@@ -231,7 +221,7 @@ fn write(
                 .figures(describe(job, &found))
                 .view(View::Features(view));
             let lead = format!("{} features", counted(features.len()));
-            write_to(path, job.page_limit, (format!("Features of {name}"), lead, vec![section]))?;
+            write_to(path, arguments.report.limit(), (format!("Features of {name}"), lead, vec![section]))?;
         }
         Ok(())
     })?;
