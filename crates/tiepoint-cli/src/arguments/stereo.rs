@@ -10,7 +10,6 @@ use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
-use tiepoint::stereo::cloud::{CloudOptions, PlyFormat};
 use tiepoint::stereo::files::DisparityReading;
 use tiepoint::stereo::{CensusWindow, Cost, StereoOptions};
 
@@ -197,7 +196,12 @@ impl StereoArguments {
             }
             (Some(OrAuto::Auto) | None, _) => measured = true,
         }
-        Ok((self.search.on_start(start)?, measured))
+        if self.search.has("census_window") && !self.search.has("cost") {
+            start.cost = Cost::Census(CensusWindow::default());
+        }
+        let options = self.search.on(start)?;
+        options.check()?;
+        Ok((options, measured))
     }
 
     /// How the truth is read, checked.
@@ -207,28 +211,11 @@ impl StereoArguments {
         reading.check()?;
         Ok(reading)
     }
-
-    /// How points are written.
-    pub(crate) fn cloud_options(&self) -> CloudOptions {
-        CloudOptions::default().with_format(if self.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
-    }
 }
 
 flags! {
     /// The options of stereo as flags.
     StereoFlags: StereoOptions, "Stereo", StereoOptions::default(), {
         const WITHOUT: &'static [&'static str] = &["disparities"];
-    }
-}
-
-impl Given<StereoFlags> {
-    /// `start` with the values that are given, checked.
-    fn on_start(&self, mut start: StereoOptions) -> Outcome<StereoOptions> {
-        if self.has("census_window") && !self.has("cost") {
-            start.cost = Cost::Census(CensusWindow::default());
-        }
-        let options = self.on(start)?;
-        options.check()?;
-        Ok(options)
     }
 }

@@ -26,7 +26,7 @@ use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
-use tiepoint::stereo::cloud::{bound_of_depth, write_ply};
+use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::halving::Side;
@@ -372,7 +372,8 @@ impl PairJob<'_> {
             OrAuto::Auto => bound_of_depth(disparity, calibration),
             OrAuto::Given(bound) => bound,
         };
-        let options = arguments.cloud_options().with_max_depth(bound);
+        let format = if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary };
+        let options = CloudOptions::default().with_format(format).with_max_depth(bound);
         let colours = (&ready.sides[0].image).into();
         Ok((Some(write_ply(path, disparity, colours, calibration, &options)?), warning))
     }
