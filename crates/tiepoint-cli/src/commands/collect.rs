@@ -1,8 +1,7 @@
 //! `tiepoint collect`: from a folder of photographs to a database of verified matches, stage by stage.
 
 use crate::arguments::collect::{
-    CollectArguments, ExportArguments, OutputArguments, Stage, UnreadableArguments, WholeArguments,
-    WorkArguments,
+    CollectArguments, OutputArguments, Stage, UnreadableArguments, WholeArguments, WorkArguments,
 };
 use crate::arguments::report::ReportArguments;
 use crate::commands::report::how_made;
@@ -30,14 +29,18 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Features(a)) => {
             let collection = open(&a.part.work)?.with_limits(a.limits.options());
             let found = features_of_part(&collection, a.part.shard, context);
-            go_on(found.and_then(|found| a.unreadable.check(0, &found, &collection)), SAME_STAGE)
+            go_on(found.and_then(|found| a.unreadable.check(0, &found, &collection)), true)
         }
-        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), SAME_STAGE),
+        Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), true),
         Some(Stage::Match(a)) => {
             let collection = open(&a.work)?;
-            go_on(match_part(&collection, a.shard, context), SAME_STAGE)
+            go_on(match_part(&collection, a.shard, context), true)
         }
-        Some(Stage::Export(a)) => export_alone(a, context),
+        Some(Stage::Export(a)) => {
+            results(&a.output)?.check()?;
+            let collection = exported(open(&a.work)?, &a.output)?;
+            export(&collection, &a.output, || Ok(()), context)
+        }
         Some(Stage::Status(a)) => status(&open(&a.work)?, a.parts, context),
     }
 }
@@ -58,15 +61,11 @@ fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outco
     match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
 
-/// Words with which a message says that another command has to come first: none if the command runs all stages.
-const SAME_STAGE: Option<&str> = Some("run the stage `");
-const ALL_STAGES: Option<&str> = None;
-
-/// The same failure, with a hint on how to go on, unless it says `otherwise`.
-fn go_on<T>(outcome: Outcome<T>, otherwise: Option<&str>) -> Outcome<T> {
+/// The same failure, with a hint on how to go on; none where a command of one stage says that another has to come first.
+fn go_on<T>(outcome: Outcome<T>, one_stage: bool) -> Outcome<T> {
     outcome.map_err(|failure| match failure {
         Failure::Work(message) => {
-            let told = otherwise.is_some_and(|words| message.contains(words));
+            let told = one_stage && message.contains("run the stage `");
             let how = if told { "" } else { "; run the same command to go on" };
             Failure::Work(format!("{message}\ntiepoint: what is done is kept{how}"))
         }
@@ -76,13 +75,13 @@ fn go_on<T>(outcome: Outcome<T>, otherwise: Option<&str>) -> Outcome<T> {
 
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
-    check_output(&arguments.output)?.reads(&arguments.images).reads(inputs(&options)).check()?;
+    results(&arguments.output)?.reads(&arguments.images).reads(inputs(&options)).check()?;
     if arguments.output.format()?.is_none() {
         tiepoint_colmap::check_place(arguments.output.output()?, &database_options(&arguments.output))?;
     }
     let (collection, scanned) = scan(&arguments.work()?, &arguments.images, &options, context)?;
     let collection = exported(collection, &arguments.output)?;
-    go_on(after_scan(&collection, &scanned, arguments, context), ALL_STAGES)
+    go_on(after_scan(&collection, &scanned, arguments, context), false)
 }
 
 fn after_scan(
@@ -302,19 +301,9 @@ fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, co
     Ok(())
 }
 
-fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
-    check_output(&arguments.output)?.check()?;
-    let collection = exported(open(&arguments.work)?, &arguments.output)?;
-    export(&collection, &arguments.output, || Ok(()), context)
-}
-
 /// The files of the results, after a check of the report's name.
-fn check_output(output: &OutputArguments) -> Outcome<Files> {
-    output.report.check()?;
-    results(output)
-}
-
 fn results(output: &OutputArguments) -> Outcome<Files> {
+    output.report.check()?;
     // The folder of other programs' files may be there already.
     let is_folder = output.format()?.is_some_and(|format| format != MatchFormat::Asp);
     let path = output.output()?;
@@ -477,9 +466,7 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     for line in &found.unfit {
         context.note(&format!("{line}; it will be made again"));
     }
-    for (name, reason) in &found.unreadable {
-        context.note(&format!("{name} is left out: {reason}"));
-    }
+    found.unreadable.iter().for_each(|(name, reason)| context.note(&format!("{name} is left out: {reason}")));
     found.changed.iter().for_each(|(name, reason)| context.note(&format!("{name}: {reason}")));
     let left_out = if_any(found.left_out, |n| format!(" ({n} of unreadable photographs)"));
     let [missing_features, missing_pairs, missing_match] =
