@@ -19,7 +19,7 @@ mod stereo;
 
 use crate::arguments::evaluate::EvaluateArguments;
 use crate::arguments::report::check_page;
-use crate::arguments::{Arguments, Command, GlobalArguments};
+use crate::arguments::{Arguments, Command};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::be_verbose;
@@ -29,22 +29,22 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     check(&arguments.command)?;
     let global = &arguments.global;
     tiepoint::files::wait_for_disk(!global.no_sync);
+    // On the CPU: commands that have no GPU form.
+    let (on_device, on_cpu) = (|| Context::open(global, true), || Context::open(global, false));
     match &arguments.command {
-        Command::Detect(a) => on_device(global, |context| detect::run(a, context)),
-        Command::Match(a) => on_device(global, |context| r#match::run(a, context)),
-        Command::Register(a) => on_device(global, |context| register::run(a, context)),
-        Command::Rectify(a) => on_device(global, |context| rectify::run(a, context)),
-        Command::Stereo(a) => on_device(global, |context| stereo::run(a, context)),
-        Command::Filter(a) => on_device(global, |context| filter::run(a, context)),
-        Command::Evaluate(a) => on_device(global, |context| evaluate::run(a, context)),
-        Command::Collect(a) => {
-            in_context(&Context::open_several(global)?, |context| collect::run(a, context))
-                .map_err(Failure::of_resumable)
-        }
-        Command::Report(a) => on_cpu(global, |context| report::compare(a, context)),
-        Command::Bench(a) => on_device(global, |context| bench::run(a, context)),
-        Command::Devices => on_cpu(global, devices::run),
-        Command::Demo(a) => on_device(global, |context| demo::run(a, context)),
+        Command::Detect(a) => within(&on_device()?, |context| detect::run(a, context)),
+        Command::Match(a) => within(&on_device()?, |context| r#match::run(a, context)),
+        Command::Register(a) => within(&on_device()?, |context| register::run(a, context)),
+        Command::Rectify(a) => within(&on_device()?, |context| rectify::run(a, context)),
+        Command::Stereo(a) => within(&on_device()?, |context| stereo::run(a, context)),
+        Command::Filter(a) => within(&on_device()?, |context| filter::run(a, context)),
+        Command::Evaluate(a) => within(&on_device()?, |context| evaluate::run(a, context)),
+        Command::Collect(a) => within(&Context::open_several(global)?, |context| collect::run(a, context))
+            .map_err(Failure::of_resumable),
+        Command::Report(a) => within(&on_cpu()?, |context| report::compare(a, context)),
+        Command::Bench(a) => within(&on_device()?, |context| bench::run(a, context)),
+        Command::Devices => within(&on_cpu()?, devices::run),
+        Command::Demo(a) => within(&on_device()?, |context| demo::run(a, context)),
         Command::Completions(a) => completions::run(a),
         Command::Man(a) => completions::write_manual(a),
     }
@@ -73,18 +73,8 @@ fn check(command: &Command) -> Outcome {
     }
 }
 
-/// Runs a command on the device asked for.
-fn on_device(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
-    in_context(&Context::open(global, true)?, command)
-}
-
-/// Runs a command that has no GPU form.
-fn on_cpu(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
-    in_context(&Context::open(global, false)?, command)
-}
-
 /// Runs a command, then prints the profile if one was asked for, even after a failure.
-fn in_context(context: &Context, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
+fn within(context: &Context, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
     let outcome = command(context);
     context.close();
     outcome
