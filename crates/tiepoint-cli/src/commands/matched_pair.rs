@@ -128,11 +128,6 @@ impl FoundPair {
         let given = matches!(self.matched, Matched::Given(_));
         MatchedPair { given, views, modality, ..MatchedPair::new(self.pictures, features, tie, options) }
     }
-
-    fn with(self, tie: TiePoints) -> MatchedPair {
-        let tied = TiedPictures { features: None, tie, views: 1, modality: Modality::Same };
-        self.tied(tied, &TieOptions::default())
-    }
 }
 
 /// Two pictures, their features and their tie points.
@@ -212,7 +207,8 @@ impl<'a> PairSearch<'a> {
             )));
         };
         let tie = self.unverified(&found, context)?;
-        let pair = found.with(tie);
+        let tied = TiedPictures { features: None, tie, views: 1, modality: Modality::Same };
+        let pair = found.tied(tied, &TieOptions::default());
         report::write(page, || {
             let names = paths.map(report::file_name);
             let title = format!("{} and {}", names[0], names[1]);
