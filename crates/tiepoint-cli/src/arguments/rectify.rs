@@ -37,17 +37,14 @@ impl CameraArguments {
 
     /// A rectified pair of this size whose principal points are in the middle; `None` where no focal length is given.
     pub(crate) fn rectified(&self, size: Size) -> Option<RectifiedCalibration> {
-        let (baseline, middle) = (self.baseline.unwrap_or(1.0), |n: usize| (n as f64 - 1.0) / 2.0);
-        let principal = [middle(size.width), middle(size.height)];
-        let (projection, range, size) = (Projection::Perspective, None, Some(size));
         self.focal.map(|focal| RectifiedCalibration {
-            size,
+            size: Some(size),
             focal,
-            principal,
+            principal: [size.width, size.height].map(|n| (n as f64 - 1.0) / 2.0),
             doffs: 0.0,
-            baseline,
-            range,
-            projection,
+            baseline: self.baseline.unwrap_or(1.0),
+            range: None,
+            projection: Projection::Perspective,
         })
     }
 

@@ -2,7 +2,6 @@
 //! source, the baseline, and the rectification.
 
 use crate::arguments::rectify::CameraArguments;
-use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,8 +12,7 @@ use tiepoint::geometry::rectify::{
     FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
 };
 use tiepoint::geometry::{Correspondence, Model};
-use tiepoint::image::Metadata;
-use tiepoint::image::Size;
+use tiepoint::image::{Metadata, Size};
 use tiepoint::register::TiePoints;
 
 /// The source of the focal lengths.
@@ -120,12 +118,6 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
         _ => None,
     };
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
-}
-
-pub(crate) fn say_focal(rectification: &Rectification, source: FocalSource, context: &Context) {
-    let [line, weak] = focal_lines(rectification, source);
-    line.iter().for_each(|line| context.say(line));
-    weak.iter().for_each(|weak| context.note(weak));
 }
 
 pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {

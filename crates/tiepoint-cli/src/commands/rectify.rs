@@ -1,7 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that corresponding points lie in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use super::rectified::{FocalSource, Tied, describe_focal, focal_lines, say_focal};
+use super::rectified::{FocalSource, Tied, describe_focal, focal_lines};
 use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
@@ -355,7 +355,9 @@ fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, 
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();
     context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
-    say_focal(&pair.rectification, pair.source, context);
+    let [focal, weak] = focal_lines(&pair.rectification, pair.source);
+    focal.iter().for_each(|line| context.say(line));
+    weak.iter().for_each(|weak| context.note(weak));
     if pair.exchanged {
         let second = arguments.right.display();
         context
