@@ -1,19 +1,13 @@
 //! Disparities as colours, with a scale bar.
 
-use super::{Canvas, Colour, digits};
+use super::{Canvas, Colour, GROUND, digits};
 use crate::failure::Outcome;
 use tiepoint::image::{Image, Size};
 use tiepoint_report::{VIRIDIS, colour_at};
 
 /// The longest side of a picture. A larger map is drawn with every n-th pixel only.
 const LONGEST: usize = 4096;
-const GROUND: Colour = [24, 26, 30];
 const INK: Colour = [235; 3];
-
-/// The colour at `t` from 0 to 1.
-fn colour(t: f32) -> Colour {
-    colour_at(&VIRIDIS, t)
-}
 
 /// The range of disparities that the colours show by default: that of the valid ones without the least and the greatest
 /// hundredth. 0 to 1 if there are none.
@@ -42,7 +36,7 @@ pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Outcome<Canv
     let mut canvas = Canvas::new(Size::new(bar.width, shown.height + bar.height()), GROUND)?;
     for y in 0..shown.height {
         for (x, &d) in map.row(y * step).iter().step_by(step).enumerate() {
-            let seen = if d.is_finite() { colour((d - low) * scale) } else { [0; 3] };
+            let seen = if d.is_finite() { colour_at(&VIRIDIS, (d - low) * scale) } else { [0; 3] };
             canvas.set(x, y, seen);
         }
     }
@@ -81,7 +75,7 @@ impl Bar {
         let (dot, length) = (self.dot, self.length());
         for i in 0..length {
             let t = i as f32 / (length - 1) as f32;
-            canvas.rectangle([self.margin() + i, top + 3 * dot], [1, 6 * dot], colour(t));
+            canvas.rectangle([self.margin() + i, top + 3 * dot], [1, 6 * dot], colour_at(&VIRIDIS, t));
         }
         for (value, text) in self.ticks() {
             let t = (value - f64::from(self.range[0])) / f64::from(self.range[1] - self.range[0]);

@@ -1,7 +1,7 @@
 //! Matches: the two images side by side with a line for every match. If there are many, only some have a line, spread
 //! over A; the others are shown by their ends. Inliers are green, outliers faint.
 
-use super::{Canvas, Colour, GREEN, ORANGE};
+use super::{Canvas, GREEN, GROUND, ORANGE};
 use crate::failure::Outcome;
 use std::collections::HashMap;
 use tiepoint::image::Size;
@@ -12,8 +12,6 @@ pub(crate) struct Tie {
     pub(crate) b: [f64; 2],
     pub(crate) inlier: bool,
 }
-
-const GROUND: Colour = [24, 26, 30];
 
 /// The most lines of inliers, and of outliers; more would cover the pictures.
 const LINES: [usize; 2] = [250, 60];

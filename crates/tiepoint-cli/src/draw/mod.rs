@@ -15,9 +15,10 @@ pub(crate) use matches::{Tie, side_by_side};
 pub(crate) use overlay::{Blend, overlay};
 pub(crate) use rows::rows;
 
-/// Red, green and blue.
-pub(crate) type Colour = [u8; 3];
+use tiepoint_report::Rgb as Colour;
 
+/// Around pictures.
+const GROUND: Colour = [24, 26, 30];
 /// For keypoints bright on dark.
 const RED: Colour = [232, 48, 40];
 /// For keypoints dark on bright.
