@@ -60,6 +60,7 @@ pub(crate) fn translated(
 }
 
 /// A command line of mgm.
+#[derive(Default)]
 struct Mgm {
     range: [f64; 2],
     distance: String,
@@ -81,12 +82,7 @@ impl Mgm {
             distance: "ad".into(),
             subpixel: "none".into(),
             directions: "4".into(),
-            penalties: [None; 2],
-            confidence: None,
-            right: None,
-            files: Vec::new(),
-            ours: Vec::new(),
-            ignored: Vec::new(),
+            ..Self::default()
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
