@@ -110,17 +110,14 @@ impl Render for CollectionView<'_> {
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
         // Both limits shrink by the same factor, so lines shrink as the area of thumbnails does.
         let lines = lines_each(&pairs, detail.matches * LINES * detail.longest / Detail::MOST.longest);
-        let still = format!("{}{}", self.still(id, &thumbnails, detail), self.still_figures(&pairs));
+        let still = format!("{}{}", self.still(&thumbnails, detail), self.still_figures(&pairs));
         let mut data = json!({
             "view": "collection",
             "images": self.images.iter().zip(&thumbnails).map(described).collect::<Vec<_>>(),
             "thumbnails_of": self.images.iter().filter(|i| i.thumbnail.is_some()).count(),
             "tried": self.tried_bits(&pairs)?,
         });
-        let pairs = self.columns(&pairs, lines)?;
-        if let (Some(data), Value::Object(pairs)) = (data.as_object_mut(), pairs) {
-            data.extend(pairs);
-        }
+        self.add_pairs(&mut data, &pairs, lines)?;
         Ok((still, data))
     }
 }
@@ -221,7 +218,7 @@ impl CollectionView<'_> {
     }
 
     /// The pairs, from the strongest. Each has as many lines as fit, in 65535ths of the photographs' sides.
-    fn columns(&self, pairs: &[&CollectionPair<'_>], lines: usize) -> Result<Value> {
+    fn add_pairs(&self, data: &mut Value, pairs: &[&CollectionPair<'_>], lines: usize) -> Result<()> {
         let (names, numbers) = numbered(pairs.iter().map(|p| p.configuration));
         let mut ends = Vec::new();
         for p in pairs {
@@ -230,23 +227,22 @@ impl CollectionView<'_> {
             ends.extend((0..shown).flat_map(|i| shares(p.ends[i * p.ends.len() / shown], sizes)));
         }
         let u32s = |value: &dyn Fn(&CollectionPair<'_>) -> u32| block::u32s(pairs.iter().map(|p| value(p)));
-        Ok(json!({
-            "pairs": {
-                "a": u32s(&|p| p.a as u32)?,
-                "b": u32s(&|p| p.b as u32)?,
-                "matches": u32s(&|p| p.matches)?,
-                "inliers": u32s(&|p| p.inliers)?,
-                "configuration": block::u32s(numbers.into_iter())?,
-                "lines": u32s(&|p| p.ends.len().min(lines) as u32)?,
-            },
-            "configurations": names,
-            "ends": block::u16s(ends.into_iter())?,
-        }))
+        data["pairs"] = json!({
+            "a": u32s(&|p| p.a as u32)?,
+            "b": u32s(&|p| p.b as u32)?,
+            "matches": u32s(&|p| p.matches)?,
+            "inliers": u32s(&|p| p.inliers)?,
+            "configuration": block::u32s(numbers.into_iter())?,
+            "lines": u32s(&|p| p.ends.len().min(lines) as u32)?,
+        });
+        data["configurations"] = names.into();
+        data["ends"] = block::u16s(ends.into_iter())?;
+        Ok(())
     }
 
     // ---- without JavaScript
 
-    fn still(&self, id: &str, thumbnails: &[Option<Embedded>], detail: Detail) -> String {
+    fn still(&self, thumbnails: &[Option<Embedded>], detail: Detail) -> String {
         let n = self.images.len();
         let blocks = n.min((STILL * detail.longest / Detail::MOST.longest).max(16));
         let across = (n as f64).sqrt().ceil();
@@ -262,7 +258,7 @@ impl CollectionView<'_> {
                 cell * 0.94,
                 thumbnail.size.width,
                 thumbnail.size.height,
-                still::image(thumbnail, &format!("{id}-t{i}"), 0.0, 0.0, ""),
+                still::image(thumbnail, 0.0, 0.0, ""),
             );
         }
         let matrix = format!(

@@ -46,9 +46,9 @@ impl Render for DisparityView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
         let size = self.disparity.size();
         self.check()?;
-        let ids = [format!("{id}-a"), format!("{id}-b")];
+        let embedded = |picture, side| embed(picture, &format!("{id}-{side}"), detail);
         let pictures = match &self.pair {
-            Some([a, b]) => Some([embed(a, &ids[0], detail)?, embed(b, &ids[1], detail)?]),
+            Some([a, b]) => Some([embedded(a, "a")?, embedded(b, "b")?]),
             None => None,
         };
         let step = detail.step(size);
@@ -78,7 +78,7 @@ impl Render for DisparityView<'_> {
             })),
             "range": self.range,
         });
-        Ok((self.still(&pictures, &ids)?, data))
+        Ok((self.still(&pictures)?, data))
     }
 }
 
@@ -101,7 +101,7 @@ impl DisparityView<'_> {
     }
 
     /// The left picture and its disparities in colours, and the hidden right picture for the script.
-    fn still(&self, pictures: &Option<[Embedded; 2]>, ids: &[String; 2]) -> Result<String> {
+    fn still(&self, pictures: &Option<[Embedded; 2]>) -> Result<String> {
         let Size { width, height } = self.disparity.size();
         let step = width.max(height).div_ceil(STILL).max(1);
         let colours = self.colours(step);
@@ -109,10 +109,7 @@ impl DisparityView<'_> {
         let (cw, ch) = (colours.size().width * step, colours.size().height * step);
         let gap = if pictures.is_some() { width + (width / 64).clamp(1, 32) } else { 0 };
         let [left, right] = match pictures {
-            Some([a, b]) => [
-                still::image(a, &ids[0], 0.0, 0.0, ""),
-                still::image(b, &ids[1], 0.0, 0.0, "display=\"none\""),
-            ],
+            Some([a, b]) => [still::image(a, 0.0, 0.0, ""), still::image(b, 0.0, 0.0, "display=\"none\"")],
             None => [String::new(), String::new()],
         };
         let content = format!(

@@ -25,8 +25,7 @@ const CIRCLES: usize = 400;
 
 impl Render for FeaturesView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
-        let of = format!("{id}-a");
-        let picture = embed(&self.picture, &of, detail)?;
+        let picture = embed(&self.picture, &format!("{id}-a"), detail)?;
         let shown = &self.keypoints[..self.keypoints.len().min(detail.matches)];
         let (width, height) = (picture.size.width as f64, picture.size.height as f64);
         let circle = |k: &Keypoint| {
@@ -42,7 +41,7 @@ impl Render for FeaturesView<'_> {
             shown.iter().step_by(shown.len().div_ceil(CIRCLES).max(1)).map(circle).collect();
         let content = format!(
             "{}<g fill=\"none\" stroke-width=\"{:.2}\">{circles}</g>",
-            still::image(&picture, &of, 0.0, 0.0, ""),
+            still::image(&picture, 0.0, 0.0, ""),
             width.max(height) / 700.0
         );
         let column = |value: fn(&Keypoint) -> f32| block::f32s(shown.iter().map(value));

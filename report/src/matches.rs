@@ -51,11 +51,11 @@ const LINES: usize = 120;
 
 impl Render for MatchesView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
-        let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
-        let pictures = [embed(&self.a, &id_a, detail)?, embed(&self.b, &id_b, detail)?];
+        let embedded = |picture, side| embed(picture, &format!("{id}-{side}"), detail);
+        let pictures = [embedded(&self.a, "a")?, embedded(&self.b, "b")?];
         let step = self.rows.len().div_ceil(detail.matches.max(1)).max(1);
         let rows: Vec<&KeypointMatch> = self.rows.iter().step_by(step).collect();
-        let still = still(&pictures, [&id_a, &id_b], [&self.a.name, &self.b.name], &rows);
+        let still = still(&pictures, &rows);
         let [a, b] = pictures.map(|p| p.described);
         let data = json!({
             "view": "matches",
@@ -77,12 +77,7 @@ impl Render for MatchesView<'_> {
 }
 
 /// The still picture: side by side, with lines for some of the inliers.
-pub(crate) fn still(
-    [a, b]: &[Embedded; 2],
-    [id_a, id_b]: [&str; 2],
-    [name_a, name_b]: [&str; 2],
-    rows: &[&KeypointMatch],
-) -> String {
+pub(crate) fn still([a, b]: &[Embedded; 2], rows: &[&KeypointMatch]) -> String {
     let (wa, ha) = (a.size.width as f64, a.size.height as f64);
     let (wb, hb) = (b.size.width as f64, b.size.height as f64);
     let left = wa + (wa / 64.0).clamp(1.0, 32.0);
@@ -101,11 +96,11 @@ pub(crate) fn still(
     let lines: String = inliers.iter().step_by(inliers.len().div_ceil(LINES).max(1)).map(line).collect();
     let content = format!(
         "{}{}<g stroke-width=\"{:.2}\" stroke-opacity=\".8\">{lines}</g>",
-        still::image(a, id_a, 0.0, 0.0, ""),
-        still::image(b, id_b, left, 0.0, ""),
+        still::image(a, 0.0, 0.0, ""),
+        still::image(b, left, 0.0, ""),
         longest / 900.0
     );
-    let label = format!("{name_a} and {name_b} side by side with lines between matches");
+    let label = format!("{} and {} side by side with lines between matches", a.text("name"), b.text("name"));
     still::svg(left + wb, ha.max(hb), &label, &content)
 }
 

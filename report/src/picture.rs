@@ -37,6 +37,13 @@ pub(crate) struct Embedded {
     pub(crate) covers: [usize; 2],
 }
 
+impl Embedded {
+    /// Its name, or the id of its element.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.described[key].as_str().unwrap_or_default()
+    }
+}
+
 /// Reduces a picture and packs it. `id` is its element in the still picture.
 pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<Embedded> {
     let size = picture.image.size();

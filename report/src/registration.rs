@@ -42,9 +42,8 @@ impl Render for RegistrationView<'_> {
                 return Err(Error::Mismatch(format!("the reference is {size}, what lies on it {other}")));
             }
         }
-        let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
-        let reference = embed(&self.reference, &id_a, detail)?;
-        let warped = embed(&self.warped, &id_b, detail)?;
+        let reference = embed(&self.reference, &format!("{id}-a"), detail)?;
+        let warped = embed(&self.warped, &format!("{id}-b"), detail)?;
         let covered = sampled(self.covered, detail.step(size));
         let every = self.arrows.len().div_ceil(detail.matches.max(1)).max(1);
         let arrows: Vec<&Arrow> = self.arrows.iter().step_by(every).collect();
@@ -57,8 +56,8 @@ impl Render for RegistrationView<'_> {
         );
         let content = format!(
             "{half}{}{}<path d=\"M{} 0V{height}\" stroke=\"#fff\" stroke-width=\"{:.2}\"/>",
-            still::image(&reference, &id_a, 0.0, 0.0, ""),
-            still::image(&warped, &id_b, 0.0, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
+            still::image(&reference, 0.0, 0.0, ""),
+            still::image(&warped, 0.0, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
             width / 2.0,
             width / 400.0,
         );

@@ -24,11 +24,10 @@ pub(super) fn matches_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<C
     let count =
         |run: u8| rows.iter().zip(&runs).filter(|(row, r)| **r == run && (row.inlier || !verified)).count();
     let [both, lost, gained] = [BOTH, LOST, GAINED].map(count);
-    let ids = [format!("{id}-a"), format!("{id}-b")];
-    let pictures = [after.picture(&b["a"], &ids[0])?, after.picture(&b["b"], &ids[1])?];
+    let picture = |side: &str| after.picture(&b[side], &format!("{id}-{side}"));
+    let pictures = [picture("a")?, picture("b")?];
     let shown: Vec<&KeypointMatch> = rows.iter().collect();
-    let names = ["a", "b"].map(|key| b[key]["name"].as_str().unwrap_or_default());
-    let still = matches::still(&pictures, [&ids[0], &ids[1]], names, &shown);
+    let still = matches::still(&pictures, &shown);
     let mut data = b.clone();
     let [pa, pb] = pictures.map(|p| p.described);
     (data["a"], data["b"]) = (pa, pb);

@@ -16,18 +16,15 @@ const DIFFERENT: f32 = 1.0;
 pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
     same_size(pages, "reference")?;
     let [(before, a), (after, b)] = pages;
-    let ids = [format!("{id}-a"), format!("{id}-b")];
-    let named = |page: &SavedPage, view: &Value, run: &str, id: &str| -> Result<Embedded> {
-        let mut picture = page.picture(&view["warped"], id)?;
-        picture.described["name"] =
-            format!("{} ({run})", view["warped"]["name"].as_str().unwrap_or_default()).into();
+    let named = |page: &SavedPage, view: &Value, run: &str, side: &str| -> Result<Embedded> {
+        let mut picture = page.picture(&view["warped"], &format!("{id}-{side}"))?;
+        picture.described["name"] = format!("{} ({run})", picture.text("name")).into();
         Ok(picture)
     };
-    let [old, new] = [named(before, a, "before", &ids[0])?, named(after, b, "after", &ids[1])?];
+    let [old, new] = [named(before, a, "before", "a")?, named(after, b, "after", "b")?];
     let Size { width, height } = new.size;
     let gap = width as f64 * 1.02;
-    let content =
-        format!("{}{}", still::image(&old, &ids[0], 0.0, 0.0, ""), still::image(&new, &ids[1], gap, 0.0, ""));
+    let content = still::image(&old, 0.0, 0.0, "") + &still::image(&new, gap, 0.0, "");
     let still =
         still::svg(gap + width as f64, height as f64, "The registered picture, before and after", &content);
     let mut data = b.clone();
@@ -80,10 +77,9 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
     let (mut width, mut height) = (16.0, 9.0);
     for (key, suffix, more) in [("left", "a", ""), ("right", "b", "display=\"none\"")] {
         if !b[key].is_null() {
-            let id = format!("{id}-{suffix}");
-            let picture = after.picture(&b[key], &id)?;
+            let picture = after.picture(&b[key], &format!("{id}-{suffix}"))?;
             (width, height) = (picture.size.width as f64, picture.size.height as f64);
-            content += &still::image(&picture, &id, 0.0, 0.0, more);
+            content += &still::image(&picture, 0.0, 0.0, more);
             data[key] = picture.described;
         }
     }
