@@ -5,7 +5,8 @@
 //! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
 //! run on the installed wheel. The source distribution is installed and compiled too, which makes this too slow for CI.
 
-use crate::{Result, at, cargo, kernels, pip, prepare, python_package, remove, succeed, told, workspace};
+use crate::python_package::{self, python};
+use crate::{Result, at, cargo, kernels, pip, prepare, remove, succeed, told, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,28 +31,19 @@ pub(crate) fn wheel() -> Result<()> {
     if size > LARGEST {
         return Err(format!("{} has {size} bytes, more than {LARGEST}", wheel.display()));
     }
-    succeed(module(&tools, "auditwheel").arg("show").arg(&wheel))?;
-    succeed(module(&tools, "abi3audit").arg("--strict").arg(&wheel))?;
+    succeed(python(&[&tools], &["auditwheel", "show"])?.arg(&wheel))?;
+    succeed(python(&[&tools], &["abi3audit", "--strict"])?.arg(&wheel))?;
     let packages = python_package::prepare()?;
     let installed = folder.join("installed");
     remove(&installed)?;
     pip::unpack(&[&wheel.to_string_lossy()], &["--no-deps"], &installed)?;
-    succeed(&mut python_package::python(
-        &[&installed, &packages],
-        &["pytest", "--quiet", "-p", "no:cacheprovider"],
-    )?)?;
+    succeed(&mut python(&[&installed, &packages], &["pytest", "--quiet", "-p", "no:cacheprovider"])?)?;
     succeed(maturin(&tools)?.args(["sdist", "--out", &out]))?;
     let sdist = only(&dist, "gz")?;
     lock(&sdist)?;
     compile(&sdist, &folder.join("from-sources"), &packages)?;
     println!("{} ({size} bytes)\n{}", wheel.display(), sdist.display());
     Ok(())
-}
-
-fn module(tools: &Path, name: &str) -> Command {
-    let mut python = Command::new("python3");
-    python.current_dir(workspace()).env("PYTHONPATH", tools).args(["-m", name]);
-    python
 }
 
 /// Maturin, which finds zig as a module of Python.
@@ -79,7 +71,7 @@ fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
     succeed(&mut pip)?;
     let tests =
         ["pytest", "--quiet", "-p", "no:cacheprovider", "crates/tiepoint-python/tests/test_features.py"];
-    succeed(&mut python_package::python(&[folder, packages], &tests)?)
+    succeed(&mut python(&[folder, packages], &tests)?)
 }
 
 /// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the
