@@ -37,23 +37,17 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     pip::unpack(&PACKAGES, &[], &workspace().join("target/python/packages"))
 }
 
-/// Tests the package as a profile builds it.
+/// Assembles the package, as a profile builds it, below the target folder, runs its tests there, compares its types with
+/// the compiled module and, if there is Node, checks that everything public has a type. Builds the site with it.
 pub(crate) fn run(folder: &str) -> Result<()> {
     let packages = prepare()?;
     let site = there(python_site::prepare(), "the documentation's site is not built")?;
-    let package = test(folder, &packages, runs("node", &["--version"]))?;
-    site.map_or(Ok(()), |site| python_site::build(&package, &site))
-}
-
-/// Assembles the package below the target folder, runs its tests there, compares its types with the compiled module
-/// and, if there is Node, checks that everything public has a type. Returns the folder.
-fn test(folder: &str, packages: &Path, node: bool) -> Result<PathBuf> {
     let started = Instant::now();
     let package = lay_out(folder)?;
     let (command, quick_start) =
         (built(folder, "tiepoint")?, built(&format!("{folder}/examples"), "quick_start")?);
     let run = |module: &[&str]| {
-        let mut python = python(&[&package, packages], module)?;
+        let mut python = python(&[&package, &packages], module)?;
         python.env("TIEPOINT", &command).env("TIEPOINT_QUICK_START", &quick_start);
         succeed(python.env("TIEPOINT_REQUIRE_COMMAND", "1"))
     };
@@ -63,12 +57,12 @@ fn test(folder: &str, packages: &Path, node: bool) -> Result<PathBuf> {
             .and_then(|()| claims::check_python(&report));
     // A test that fails does not hide a type that is wrong.
     run(&["mypy.stubtest", "tiepoint"])?;
-    if node {
+    if runs("node", &["--version"]) {
         run(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;
     }
     tested?;
     println!("the Python package: {} s", started.elapsed().as_secs());
-    Ok(package)
+    site.map_or(Ok(()), |site| python_site::build(&package, &site))
 }
 
 /// Writes the Python classes of options anew, from the library's tables.
