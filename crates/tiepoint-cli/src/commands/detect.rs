@@ -257,7 +257,11 @@ fn report(
             "{path}: keypoints are of the pixels as they are stored, as COLMAP wants them; its orientation would turn it"
         ));
     }
-    context.say(&format!("{path}: {} features, {size}, {:.1} ms", found.features.len(), spent.compute * 1e3));
+    context.say(&format!(
+        "{path}: {} features, {size}, {:.1} ms",
+        found.features.len(),
+        spent.compute() * 1e3
+    ));
     job.page.iter().for_each(|page| say_page(page, context));
     context.report(|| joined([describe(job, &found), json!({ "seconds": spent.seconds() })]));
     found.features

@@ -29,17 +29,12 @@ impl Clock {
     pub(crate) fn time<R>(&mut self, part: Part, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let result = work();
-        let spent = start.elapsed().as_secs_f64();
-        match part {
-            Part::Read => self.spent.read += spent,
-            Part::Compute => self.spent.compute += spent,
-            Part::Write => self.spent.write += spent,
-        }
+        self.spent.parts[part as usize] += start.elapsed().as_secs_f64();
         result
     }
 
     pub(crate) fn compute(&self) -> f64 {
-        self.spent.compute
+        self.spent.compute()
     }
 
     /// The seconds until now, and those of the stages that the CPU has recorded.
@@ -59,17 +54,19 @@ impl Clock {
     }
 }
 
-/// Seconds spent on one image or pair: in total, on reading, computing and writing, and on the stages of these.
+/// Seconds spent on one image or pair: in total, on each [`Part`], and on the stages of these.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
     total: f64,
-    read: f64,
-    pub(crate) compute: f64,
-    write: f64,
+    parts: [f64; 3],
     pub(crate) stages: Vec<StageTime>,
 }
 
 impl Spent {
+    pub(crate) fn compute(&self) -> f64 {
+        self.parts[Part::Compute as usize]
+    }
+
     pub(crate) fn add(&mut self, more: &Self) {
         for stage in &more.stages {
             match self.stages.iter_mut().find(|s| s.name == stage.name) {
@@ -78,24 +75,20 @@ impl Spent {
             }
         }
         self.total += more.total;
-        self.read += more.read;
-        self.compute += more.compute;
-        self.write += more.write;
+        self.parts.iter_mut().zip(more.parts).for_each(|(own, more)| *own += more);
     }
 
     /// The share of one image, when several were worked on together.
     pub(crate) fn share(mut self, images: usize) -> Self {
         let share = 1.0 / images.max(1) as f64;
         self.stages.iter_mut().for_each(|s| s.seconds *= share);
-        let [total, read, compute, write] =
-            [self.total, self.read, self.compute, self.write].map(|v| v * share);
-        Self { total, read, compute, write, ..self }
+        Self { total: self.total * share, parts: self.parts.map(|v| v * share), ..self }
     }
 
     /// The `seconds` of a JSON object.
     pub(crate) fn seconds(&self) -> Value {
-        let whole =
-            [("total", self.total), ("read", self.read), ("compute", self.compute), ("write", self.write)];
+        let [read, compute, write] = self.parts;
+        let whole = [("total", self.total), ("read", read), ("compute", compute), ("write", write)];
         let stages = self.stages.iter().map(|s| (s.name, s.seconds));
         let stages = stages.filter(|(name, _)| whole.iter().all(|(taken, _)| taken != name));
         let all = whole.into_iter().chain(stages);

@@ -273,7 +273,7 @@ impl PairJob<'_> {
         let scores = evidence.bad.map_or(json!({}), |bad| json!({ "bad": bad, "epe": evidence.epe }));
         let described = output::joined([pair, scores, json!(assessment), rectified, points, searched]);
         if let Some(path) = &self.report {
-            let results = (truth.as_ref(), assessment.clone(), spent.compute);
+            let results = (truth.as_ref(), assessment.clone(), spent.compute());
             clock.time(Part::Write, || self.write_report(path, work, computed, results, &described))?;
         }
         let (options, about) = (*options, computed.ready.about());

@@ -205,7 +205,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
                 job.names(),
                 i64::from(least) + disparities as i64 - 1,
                 valid * 100.0,
-                spent.compute * 1e3
+                spent.compute() * 1e3
             ));
             context.say(&assessment.to_string());
             about.iter().for_each(|line| context.say(line));
