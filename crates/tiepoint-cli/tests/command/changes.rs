@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tiepoint::collection::{
     Collection, CollectionOptions, FeatureOptions, PairChoice, PairOptions, PhotographFeatures,
 };
+use tiepoint::options::Named;
 use tiepoint::synth::Random;
 
 const SMALL: Size = Size::new(96, 72);
@@ -454,7 +455,8 @@ impl World {
                 self.options = self.options.clone().with_features(features);
             }
             "pairs" => {
-                let choice = CHOICES[below(random, CHOICES.len())];
+                // The last choice is of given matches, for which there are no features here.
+                let choice = PairChoice::ALL[below(random, PairChoice::ALL.len() - 1)].value;
                 let list = (choice == PairChoice::List).then(|| self.folder.at("list.txt"));
                 let pairs = PairOptions::default().with_choice(choice).with_list(list);
                 let pairs =
@@ -501,15 +503,6 @@ impl World {
         }
     }
 }
-
-const CHOICES: [PairChoice; 6] = [
-    PairChoice::Auto,
-    PairChoice::Exhaustive,
-    PairChoice::Sequence,
-    PairChoice::Gps,
-    PairChoice::TopScale,
-    PairChoice::List,
-];
 
 fn below(random: &mut Random, n: usize) -> usize {
     (random.bits() % n as u64) as usize

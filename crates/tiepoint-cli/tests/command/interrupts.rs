@@ -8,11 +8,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tiepoint::synth::{Random, StereoSceneOptions};
 
-/// The number of signals sent to each command. 50 take minutes.
-fn trials() -> u64 {
-    asked_for("TIEPOINT_INTERRUPTS", 2)
-}
-
 /// The longest time from signal to end: 0.2 s between places where the command looks for signals, the rest for a busy
 /// machine and a driver that compiles.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -48,7 +43,8 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
     let takes = began.elapsed();
     let mut random = Random::new(line.len() as u64 + seed());
     let (mut ended, mut told, mut slowest) = (0, 0, Duration::ZERO);
-    for trial in 0..trials() {
+    // The number of signals sent to each command. 50 take minutes.
+    for trial in 0..asked_for("TIEPOINT_INTERRUPTS", 2) {
         clear();
         let (name, number) = [("-INT", 2), ("-TERM", 15)][trial as usize % 2];
         let mut child = start(folder, line);
