@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
+use tiepoint::Error;
 use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::feature::{Descriptors, Features, Finder, FoundFeatures, Keypoint};
 use tiepoint::geometry::{Correspondence, Model, ModelKind};
@@ -26,7 +27,6 @@ use tiepoint::register::{
     Modality, TieOptions, TiePicture, TiePoints, TiedPictures, features_to_tie, tie_given, tie_pictures,
     tie_points,
 };
-use tiepoint::{Error, ErrorKind};
 use tiepoint_report::{Section, View, counted};
 
 /// How a pair is searched.
@@ -175,13 +175,15 @@ impl<'a> PairSearch<'a> {
         context: &Context,
     ) -> Outcome<MatchedPair> {
         let found = self.find(paths, if page.wanted() { [Kept::Shown; 2] } else { kept }, clock, context)?;
-        match self.tie(&found, clock, context)? {
-            Ok(tied) => Ok(found.tied(tied, &self.matching.options()?)),
+        let options = self.matching.options()?;
+        match self.tie(&found, &options, clock, context) {
+            Ok(tied) => Ok(found.tied(tied, &options)),
             Err(error) => self.explain(error, found, (paths, page), clock, context),
         }
     }
 
-    /// The error, with where to see the matches. Writes a page of unverified matches if one is asked for.
+    /// The error; if it says that there is no model, with where to see the matches. Writes a page of unverified matches if one
+    /// is asked for.
     fn explain(
         &self,
         error: Error,
@@ -335,25 +337,21 @@ impl<'a> PairSearch<'a> {
         }
     }
 
-    /// Matches features and verifies the matches, with simulated views or by structure if need be. The inner error says
-    /// why there is no model.
+    /// Matches features and verifies the matches, with simulated views or by structure if need be.
     fn tie(
         &self,
         found: &FoundPair,
+        options: &TieOptions,
         clock: &mut Clock,
         context: &Context,
-    ) -> Outcome<Result<TiedPictures, Error>> {
-        let (options, views) =
-            (self.matching.options()?, (self.matching.views, self.matching.sensors.modality));
+    ) -> tiepoint::Result<TiedPictures> {
         let finder = match &found.matched {
             Matched::By(finder) => finder,
             Matched::Given(matches) => {
                 let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
                 let cpu = &context.processor.cpu;
-                let tied = clock
-                    .time(Part::Compute, || tie_given(keypoints, matches, &options, cpu))
-                    .map(|tie| TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
-                return told(tied);
+                let tie = clock.time(Part::Compute, || tie_given(keypoints, matches, options, cpu))?;
+                return Ok(TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
             }
         };
         context.progress.say("matching");
@@ -362,8 +360,9 @@ impl<'a> PairSearch<'a> {
             mask: found.pictures[i].mask.as_ref().map(Image::view),
             found: &found.found[i],
         });
+        let views = (self.matching.views, self.matching.sensors.modality);
         let tied =
-            clock.time(Part::Compute, || tie_pictures(pictures, finder, &options, views, &context.processor));
+            clock.time(Part::Compute, || tie_pictures(pictures, finder, options, views, &context.processor));
         context.print_notes();
         if let Ok(tied) = &tied {
             if tied.views > 1 {
@@ -373,7 +372,7 @@ impl<'a> PairSearch<'a> {
                 context.explain("matched by structure, as images of different sensors");
             }
         }
-        told(tied)
+        tied
     }
 
     /// The matches of the pictures themselves, unverified.
@@ -388,16 +387,6 @@ impl<'a> PairSearch<'a> {
             }
         };
         Ok(TiePoints { inliers: vec![], ..tie })
-    }
-}
-
-/// The outer error ends the command, the inner one says why there is no model.
-fn told<T>(tied: Result<T, Error>) -> Outcome<Result<T, Error>> {
-    match tied {
-        Err(error) if !matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) => {
-            Err(error.into())
-        }
-        tied => Ok(tied),
     }
 }
 
