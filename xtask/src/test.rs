@@ -92,7 +92,6 @@ fn tests(folder: &str, which: &[&str], data: &Path, variables: Variables) -> Res
 /// compiler, which compiles one program at a time in a process.
 const STEREO: &str = "stereo::";
 
-/// Runs one of [`PARTS`].
 pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
     let name = arguments.first().map_or("", String::as_str);
     match PARTS.iter().find(|(part, _)| *part == name) {

@@ -8,7 +8,6 @@ use serde_json::Value;
 use tiepoint::ErrorKind;
 use tiepoint::device::{Cancel, Cpu, Device, Processor, StageTime};
 
-/// The devices, and how much is to be printed.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) processor: Processor,

@@ -3,7 +3,6 @@
 use crate::arguments::flag_of;
 use tiepoint::{Error, ErrorKind};
 
-/// The kind of a failure, with its message.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line asks for something impossible: exit code 2.

@@ -39,7 +39,6 @@ impl<'scope, 'env, T: Send + 'scope> OrderedQueue<'scope, 'env, T> {
         Self { scope, jobs: VecDeque::new() }
     }
 
-    /// Adds a job at the end.
     pub(crate) fn push(&mut self, job: impl FnOnce() -> T + Send + 'scope) {
         self.jobs.push_back(match self.scope {
             Some(scope) => Job::Started(scope.spawn(job)),

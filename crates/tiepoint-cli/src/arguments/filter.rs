@@ -91,7 +91,6 @@ flags! {
 }
 
 impl FilterArguments {
-    /// The name of the filter.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Gauss { .. } => "gauss",

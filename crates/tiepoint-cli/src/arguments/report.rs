@@ -23,7 +23,6 @@ pub(crate) struct ReportArguments {
 }
 
 impl ReportArguments {
-    /// Whether a page was asked for.
     pub(crate) fn wanted(&self) -> bool {
         self.report.is_some()
     }
@@ -39,12 +38,10 @@ impl ReportArguments {
         self.report.as_ref().map(text).transpose()
     }
 
-    /// The most bytes that the page may have.
     pub(crate) fn limit(&self) -> usize {
         self.report_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// Fails unless the name of the page is one of an HTML file.
     pub(crate) fn check(&self) -> Outcome {
         self.report.as_deref().map_or(Ok(()), check_page)
     }

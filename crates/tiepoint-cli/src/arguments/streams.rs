@@ -62,7 +62,6 @@ pub(crate) fn written(path: PathBuf) -> PathBuf {
     if path == Path::new(STDIN) { STDOUT.into() } else { path }
 }
 
-/// Whether a path names stdin.
 pub(crate) fn is_stdin(path: impl AsRef<Path>) -> bool {
     [Path::new("-"), Path::new(STDIN)].contains(&path.as_ref())
 }
@@ -84,7 +83,6 @@ fn is_fifo(_: &str) -> bool {
     false
 }
 
-/// Whether a word names stdout.
 pub(crate) fn is_stdout(word: &OsStr) -> bool {
     word.to_str().is_some_and(|word| word == STDOUT || word.ends_with(&format!("={STDOUT}")))
 }

@@ -16,7 +16,6 @@ use tiepoint::stereo::StereoOptions;
 pub(crate) trait Flags: Clone + Send + Sync + 'static {
     type Table: OptionTable;
 
-    /// The heading in the help.
     const HEADING: &'static str;
 
     /// Options for which the command has no flag, or a flag of its own.
@@ -69,12 +68,10 @@ pub(crate) struct Given<F: Flags> {
 }
 
 impl<F: Flags> Given<F> {
-    /// Whether any option is given.
     pub(crate) fn is_any(&self) -> bool {
         !self.given.is_empty()
     }
 
-    /// Whether an option is given.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.given.iter().any(|(given, _)| given.field == field)
     }

@@ -66,7 +66,6 @@ impl Devices {
         }
     }
 
-    /// The devices.
     pub(crate) fn each(&self) -> Outcome<Vec<Device>> {
         let api = match self {
             Self::These(devices) => return Ok(devices.clone()),
@@ -153,7 +152,6 @@ pub(super) fn views(text: &str) -> Result<Views, String> {
     or_auto(text, Views::Auto, count, "auto or a number of views, 1 to 43")
 }
 
-/// A number of bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     options::bytes(text).ok_or_else(|| format!("expected {}", options::BYTES))
 }

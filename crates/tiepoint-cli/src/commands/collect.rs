@@ -208,7 +208,6 @@ impl<'c> Timed<'c> {
     }
 }
 
-/// Runs the scan.
 fn scan(
     work: &Path,
     images: &[PathBuf],

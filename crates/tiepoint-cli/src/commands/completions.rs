@@ -6,7 +6,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output::print_bytes;
 use clap::CommandFactory;
 
-/// Prints the script for a shell.
 pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
     let mut command = Arguments::command();
     let mut script = Vec::new();

@@ -159,7 +159,6 @@ fn read<'a>(job: &'a ImageJob, arguments: &DetectorArguments, cpu: &Cpu) -> Item
     Item { job, result, spent: clock.spent(cpu) }
 }
 
-/// The features of the images of a batch.
 fn search<'a>(
     batch: Vec<Item<'a, ImageJob, Picture>>,
     finder: &Finder,

@@ -29,7 +29,6 @@ use tiepoint::register::{
 };
 use tiepoint_report::{Section, View, counted};
 
-/// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairSearch<'a> {
     pub(crate) detector: &'a DetectorArguments,
@@ -50,7 +49,6 @@ struct FoundPair {
     matched: Matched,
 }
 
-/// How the features are matched.
 #[derive(Debug)]
 enum Matched {
     /// By a search with this finder.
@@ -425,7 +423,6 @@ impl MatchedPair {
         inlier
     }
 
-    /// The result in a sentence.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let all = self.tie.matches.len();
@@ -501,7 +498,6 @@ impl MatchedPair {
         joined([counts, model, assessed, device])
     }
 
-    /// The matches as rows of a file.
     pub(crate) fn rows(&self) -> Vec<MatchRow> {
         let [a, b] = &self.features;
         let row = |(m, inlier): (&Match, bool)| {

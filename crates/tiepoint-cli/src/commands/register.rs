@@ -161,7 +161,6 @@ impl Laid {
         covered as f64 / self.size.area().max(1) as f64
     }
 
-    /// The image as it is shown.
     fn shown(&self) -> Outcome<Warped> {
         let FileImage { image, shown, .. } = &self.file;
         let covered = shown.clone().unwrap_or_else(|| Image::filled(image.size(), 1, 255));

@@ -85,7 +85,6 @@ pub(crate) fn how_made() -> String {
     format!("tiepoint {}", words.join(" "))
 }
 
-/// The last part of a path.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
@@ -113,7 +112,6 @@ pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock)
     section.tile("computed in", lasted(clock.compute())).assessed(pair.assess())
 }
 
-/// Both pictures and the matches.
 pub(crate) fn matches_view(
     pair: &MatchedPair,
     [a, b]: [String; 2],

@@ -69,7 +69,6 @@ impl ReadPicture {
     }
 }
 
-/// Reads images within limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) limits: ReadOptions,
@@ -82,7 +81,6 @@ impl<'a> Reader<'a> {
         Ok(image::read_file(path, &self.limits)?)
     }
 
-    /// An image for a detector.
     pub(crate) fn picture(
         &self,
         path: &Path,

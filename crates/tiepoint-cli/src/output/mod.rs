@@ -65,7 +65,6 @@ pub(crate) fn check_stdout() -> Outcome {
     }
 }
 
-/// Set with --verbose.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// With `wanted`, [`explain_early`] prints.

@@ -96,7 +96,6 @@ impl Spent {
     }
 }
 
-/// The table that `--profile` prints.
 pub(crate) fn profile_table(cpu: &Cpu) -> String {
     let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
     let width = stages.iter().map(|s| s.name.len()).max().unwrap_or(0).max(5);

@@ -151,7 +151,6 @@ impl PairJob<'_> {
         pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
     }
 
-    /// The file of the true disparities.
     fn truth(&self, arguments: &StereoArguments) -> Option<PathBuf> {
         file_of(arguments.truth.as_deref(), &self.pair.left)
     }
@@ -187,7 +186,6 @@ impl PairJob<'_> {
         self.confidence.iter().chain(&self.preview).try_for_each(|p| output::check_image(p))
     }
 
-    /// The names of the images.
     fn names(&self) -> String {
         format!("{} {}", self.pair.left.display(), self.pair.right.display())
     }

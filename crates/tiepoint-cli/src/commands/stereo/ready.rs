@@ -29,7 +29,6 @@ pub(super) const MARGIN: usize = 4;
 /// Photographs with a longer side are halved before they are rectified here, unless a size is asked for.
 const LONGEST: usize = 2000;
 
-/// How two photographs were rectified.
 #[derive(Debug)]
 struct Rectified {
     rectification: Rectification,
@@ -41,7 +40,6 @@ struct Rectified {
     assessment: Option<Assessment>,
 }
 
-/// A pair that is ready to be searched.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) sides: [Side; 2],
@@ -50,7 +48,6 @@ pub(super) struct Ready {
     /// What tie points tell about a pair that was not rectified here.
     pub(super) survey: Option<Survey>,
     rectified: Option<Rectified>,
-    /// How often the pair was halved.
     pub(super) halvings: u32,
     /// Whether the range of disparities is halved when the pair is.
     follows_size: bool,
