@@ -16,8 +16,8 @@ pub(crate) enum Failure {
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(message.into())
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self::Usage(message.to_string())
     }
 
     pub(crate) fn work(message: impl Into<String>) -> Self {

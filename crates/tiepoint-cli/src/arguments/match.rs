@@ -52,7 +52,7 @@ impl MatchArguments {
 
     /// The format of the matches, where they are written.
     pub(crate) fn format(&self) -> Outcome<Option<MatchFormat>> {
-        let of = |path| MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()));
+        let of = |path| MatchFormat::of(path).map_err(Failure::usage);
         self.output.as_ref().map(|path| self.format.map_or_else(|| of(path), Ok)).transpose()
     }
 }

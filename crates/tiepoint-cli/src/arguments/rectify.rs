@@ -9,7 +9,7 @@ use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_image};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration};
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
@@ -158,9 +158,8 @@ impl RectifyArguments {
             .writes(&self.report.report)
             .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
-        let named =
-            |path: &Path| RectifiedCalibration::check_name(path).map_err(|e| Failure::usage(e.to_string()));
-        self.output_calibration.as_deref().map_or(Ok(()), named)
+        let named = self.output_calibration.as_deref().map(RectifiedCalibration::check_name);
+        named.unwrap_or(Ok(())).map_err(Failure::usage)
     }
 
     /// The options of matching. With a calibration no model is estimated, because the cameras are known; without it,

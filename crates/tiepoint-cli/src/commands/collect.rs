@@ -360,12 +360,8 @@ fn exported(collection: Collection, output: &OutputArguments) -> Outcome<Collect
     }
     let files = results(output)?.reads(photographs).reads(inputs(collection.options()));
     files.check()?;
-    let own = |error: tiepoint::Error| Failure::usage(error.to_string());
-    files
-        .written()
-        .chain([output.output()?])
-        .try_for_each(|path| collection.check_output(path))
-        .map_err(own)?;
+    let mut written = files.written().chain([output.output()?]);
+    written.try_for_each(|path| collection.check_output(path)).map_err(Failure::usage)?;
     Ok(collection.with_limits(output.limits.options()))
 }
 

@@ -52,7 +52,7 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     let pages = paths(&arguments.report.pattern()?, "html")?;
     pages.iter().flatten().try_for_each(|path| check_page(path))?;
     for path in outputs.iter().flatten() {
-        FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+        FeatureFormat::of(path).map_err(Failure::usage)?;
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
     let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));

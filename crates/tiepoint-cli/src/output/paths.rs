@@ -61,7 +61,7 @@ pub(super) fn check_folder(path: &Path) -> Outcome {
 
 /// Fails unless the extension is one of a picture.
 pub(crate) fn check_image(path: &Path) -> Outcome {
-    image::OutputFormat::of(path).map(drop).map_err(|e| Failure::usage(e.to_string()))
+    image::OutputFormat::of(path).map(drop).map_err(Failure::usage)
 }
 
 #[cfg(test)]
