@@ -157,27 +157,22 @@ impl PairJob<'_> {
 
     /// Fails if a format cannot hold the disparities that are searched.
     fn check_range(&self, options: &StereoOptions, offsets: bool) -> Outcome {
-        let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
         let of_left = self.output.iter().map(|path| (path, offsets));
         for (path, offsets) in of_left.chain(self.right.iter().map(|path| (path, false))) {
-            let format = DisparityFormat::of(path).map_err(wrong)?;
+            let format = DisparityFormat::of(path).map_err(Failure::usage)?;
             let least = match offsets {
                 true => 1 - options.min_disparity - options.disparities as i32,
                 false => options.min_disparity,
             };
-            format.check_range(path, least, options.disparities).map_err(wrong)?;
+            format.check_range(path, least, options.disparities).map_err(Failure::usage)?;
         }
         Ok(())
     }
 
     /// Fails if the format of a file is not one for its content.
     fn check(&self) -> Outcome {
-        let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
-        self.output
-            .iter()
-            .chain(&self.right)
-            .try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
-        self.depth.iter().try_for_each(|p| DisparityFormat::of(p).map(drop).map_err(wrong))?;
+        let mut maps = self.output.iter().chain(&self.right).chain(&self.depth);
+        maps.try_for_each(|path| DisparityFormat::of(path).map(drop).map_err(Failure::usage))?;
         let ply = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply"));
         if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
             return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
@@ -195,8 +190,13 @@ impl PairJob<'_> {
         let mut clock = Clock::start(cpu);
         let (arguments, PairFiles { left, right, .. }) = (work.arguments, self.pair);
         let reader = Reader { limits: arguments.limits.options(), cpu };
-        let read =
-            |path: &Path, mask: &Option<String>| read(&reader, path, mask.as_deref(), arguments.no_data);
+        let read = |path: &Path, mask: &Option<String>| -> Outcome<Side> {
+            let (image, shown) = reader.image(path)?.into_seen();
+            let mask = reader.mask(file_of(mask.as_deref(), path).as_deref(), image.size())?;
+            let shown = Mask::from(shown).and(Mask::of_data(&image, arguments.no_data))?;
+            let shown = shown.and(Mask::of_finite(&image))?.without_margin(MARGIN, cpu);
+            Ok(Side { mask: mask.and(shown)?.into_image(), image })
+        };
         let read_right = || read(right, &arguments.mask_right);
         let [first, second] = clock.time(Part::Read, || match cpu.threads() {
             1 => [read(left, &arguments.mask), read_right()],
@@ -404,13 +404,4 @@ struct Finished {
     warnings: Vec<String>,
     assessment: Assessment,
     described: Value,
-}
-
-fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
-    let (image, shown) = reader.image(path)?.into_seen();
-    let mask = reader.mask(file_of(mask, path).as_deref(), image.size())?;
-    let shown = Mask::from(shown).and(Mask::of_data(&image, no_data))?.and(Mask::of_finite(&image))?;
-    let shown = shown.without_margin(MARGIN, reader.cpu);
-    let mask = mask.and(shown)?.into_image();
-    Ok(Side { image, mask })
 }

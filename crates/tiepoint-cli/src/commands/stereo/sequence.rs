@@ -44,7 +44,11 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
         (true, true) => 2 * threads + 3,
     };
     let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
-    let read_next = |i: usize| read(&jobs[i], work, &context.reader(parallel));
+    // The stages in the times of a pair that is read are those that its reader records.
+    let read_next = |i: usize| {
+        let item = Item { job: &jobs[i], result: Ok(()), spent: Spent::default() };
+        item.then(|()| jobs[i].read(work, &context.reader(parallel)))
+    };
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);
         let mut pairs = Prefetcher::new(jobs.len(), &read_next, scope, limits);
@@ -66,15 +70,6 @@ pub(super) fn run(jobs: &[PairJob<'_>], work: &Work<'_>) -> Outcome<usize> {
         sequence.report(0)?;
         Ok(sequence.results.failed)
     })
-}
-
-/// Reads a pair. The stages in its times are those that `cpu` records.
-fn read<'a, 'p>(job: &'a PairJob<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, PairJob<'p>, Ready> {
-    let (result, spent) = match job.read(work, cpu) {
-        Ok((ready, spent)) => (Ok(ready), spent),
-        Err(failure) => (Err(failure), Spent::default()),
-    };
-    Item { job, result, spent }
 }
 
 /// Pairs that are computed, then written, then reported, all in order.
@@ -100,9 +95,7 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
         // If the stream were full, the push would wait for the oldest pair, and this thread would copy its maps.
         self.take(self.stream.as_ref().map_or(0, |(_, stream)| stream.in_flight() - 1))?;
         let Ok(Ready { options, sides: [left, _], .. }) = &item.result else {
-            let Item { job, result, spent } = item;
-            let failed = result.and_then(|_| Err(Failure::work("the pair was not read")));
-            self.computing.push_back(Item { job, result: failed, spent });
+            self.computing.push_back(item.then(|_| Err(Failure::work("the pair was not read"))));
             return self.take(self.stream.as_ref().map_or(0, |(_, stream)| stream.in_flight()));
         };
         if self.stream.as_ref().is_some_and(|(of, _)| of != options) {
