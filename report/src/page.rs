@@ -322,9 +322,7 @@ impl<'a> Report<'a> {
             version = env!("CARGO_PKG_VERSION"),
         ))
     }
-}
 
-impl Report<'_> {
     /// The parts of the script that the views of this page need.
     fn script(&self) -> String {
         let mut parts = COMMON.to_vec();

@@ -211,9 +211,7 @@ fn a_calibration_that_does_not_fit_is_said() {
         let line = format!(
             "rectify {images} --calibration calib.txt --output-left ol.tif --valid-left vl.png --json"
         );
-        let output = folder.tiepoint(line).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
+        succeeds(&mut folder.tiepoint(line))
     };
     let [json, told] = run("l.png r.png");
     assert!(value(&json, "warnings") == "[]" && told.is_empty(), "{json}{told}");
