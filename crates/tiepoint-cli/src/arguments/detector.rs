@@ -185,11 +185,11 @@ impl DetectorArguments {
 
     /// The mask of an image.
     pub(crate) fn mask_of(&self, image: &Path) -> Option<PathBuf> {
-        self.mask.as_ref().map(|mask| PathBuf::from(fill(mask, image)))
+        self.mask.as_ref().map(|mask| fill(mask, image))
     }
 
     /// The masks of a pair of images; `mask_b` is the one of the second image.
     pub(crate) fn masks(&self, [a, b]: [&Path; 2], mask_b: Option<&str>) -> impl Iterator<Item = PathBuf> {
-        self.mask_of(a).into_iter().chain(mask_b.map(|mask| PathBuf::from(fill(mask, b))))
+        self.mask_of(a).into_iter().chain(mask_b.map(|mask| fill(mask, b)))
     }
 }

@@ -11,7 +11,7 @@ use crate::input::{Kept, Picture, ReadPicture, Reader};
 use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use tiepoint::Error;
 use tiepoint::assess::{Assessment, PairEvidence};
@@ -243,7 +243,7 @@ impl<'a> PairSearch<'a> {
         let of_stored = given.as_ref().map_or(self.stored, |given| given.format.is_of_stored_pixels());
         let reader = Reader { limits: limits.with_orient(limits.orient && !self.stored && !of_stored), cpu };
         let read = |i: usize| -> Outcome<ReadPicture> {
-            let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
+            let mask = self.masks[i].map(|mask| fill(mask, paths[i]));
             reader.read(paths[i], kept[i], mask.as_deref())
         };
         context.progress.say(&format!("reading {} and {}", paths[0].display(), paths[1].display()));

@@ -18,7 +18,7 @@ pub(crate) fn output_paths(
         let stem = image.file_stem().unwrap_or_default().to_string_lossy();
         match given {
             _ if folder => Path::new(given).join(format!("{stem}.{extension}")),
-            pattern => PathBuf::from(fill(pattern, image)),
+            pattern => fill(pattern, image),
         }
     };
     if images.len() > 1 && !folder && !given.contains("{}") {
@@ -43,8 +43,8 @@ pub(crate) fn output_paths(
 }
 
 /// {} in `pattern` replaced by the name of `image` without folder and extension.
-pub(crate) fn fill(pattern: &str, image: &Path) -> String {
-    pattern.replace("{}", &image.file_stem().unwrap_or_default().to_string_lossy())
+pub(crate) fn fill(pattern: &str, image: &Path) -> PathBuf {
+    pattern.replace("{}", &image.file_stem().unwrap_or_default().to_string_lossy()).into()
 }
 
 /// Fails if a file cannot be written because its folder does not exist.

@@ -142,7 +142,7 @@ fn check_paths(
 
 /// The file that `pattern` names for an image: its mask, or the truth.
 fn file_of(pattern: Option<&str>, image: &Path) -> Option<PathBuf> {
-    pattern.map(|pattern| PathBuf::from(output::fill(pattern, image)))
+    pattern.map(|pattern| output::fill(pattern, image))
 }
 
 impl PairJob<'_> {

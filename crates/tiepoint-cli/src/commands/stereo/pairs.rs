@@ -192,7 +192,7 @@ pub(super) fn paths(
         }
         let path = |pair: &PairFiles| {
             let numbered = numbered.path(pair.number?).display().to_string();
-            Some(PathBuf::from(output::fill(&numbered, &pair.left)))
+            Some(output::fill(&numbered, &pair.left))
         };
         return Ok(pairs.iter().map(path).collect());
     }
