@@ -13,11 +13,8 @@ pub(crate) struct Context {
     pub(crate) processor: Processor,
     /// Further devices.
     others: Vec<Processor>,
-    pub(crate) json: bool,
     pub(crate) progress: ProgressLine,
-    profile: bool,
-    verbose: bool,
-    quiet: bool,
+    global: GlobalArguments,
 }
 
 impl Context {
@@ -63,15 +60,7 @@ impl Context {
         processor.cpu = progress.watch(processor.cpu.profiled(), log);
         let others: Vec<_> = others.into_iter().map(|other| other.cancelled_by(cancel)).collect();
         std::iter::once(&processor).chain(&others).for_each(|p| p.profile_gpu(global.profile));
-        let context = Self {
-            processor,
-            others,
-            json: global.json,
-            progress,
-            profile: global.profile,
-            verbose: global.verbose,
-            quiet: global.quiet,
-        };
+        let context = Self { processor, others, progress, global: global.clone() };
         let cpu = &context.processor.cpu;
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
         let named = context.all().filter(|p| !p.opens_beside()).filter_map(Processor::gpu);
@@ -107,14 +96,14 @@ impl Context {
 
     /// Prints a line on stdout, unless --json or --quiet is given.
     pub(crate) fn say(&self, line: &str) {
-        if !self.json && !self.quiet {
+        if !self.global.json && !self.global.quiet {
             self.progress.suspend(|| print_line(line));
         }
     }
 
     /// Prints a JSON object on stdout, with --json.
     pub(crate) fn report(&self, object: impl FnOnce() -> Value) {
-        if self.json {
+        if self.global.json {
             print_line(&object().to_string());
         }
     }
@@ -126,12 +115,12 @@ impl Context {
 
     /// Whether neither results nor notes are printed.
     pub(crate) fn is_silent(&self) -> bool {
-        self.quiet && !self.json
+        self.global.quiet && !self.global.json
     }
 
     /// Prints a note on stderr, unless --quiet is given.
     pub(crate) fn note(&self, line: &str) {
-        if !self.quiet {
+        if !self.global.quiet {
             self.progress.suspend(|| print_error(&format!("tiepoint: {line}")));
         }
     }
@@ -143,7 +132,7 @@ impl Context {
 
     /// Prints a line on stderr, with --verbose.
     pub(crate) fn explain(&self, line: &str) {
-        if self.verbose {
+        if self.global.verbose {
             self.progress.suspend(|| print_error(line));
         }
     }
@@ -185,7 +174,7 @@ impl Context {
     pub(crate) fn close(&self) {
         self.print_notes();
         self.explain_opened();
-        if self.profile {
+        if self.global.profile {
             self.progress.suspend(|| print_error(profile_table(&self.processor.cpu).trim_end()));
         }
     }

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
 }
 
 // The flags of every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
     /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]. With auto and cpu+cuda[:N] (or opencl) the CPU works while
