@@ -55,7 +55,7 @@ impl Comparison {
         let mut views = vec![];
         let mut said = vec![];
         for (i, (a, b)) in before.views.iter().zip(&after.views).enumerate() {
-            let compared = Compared::of([(&before, a), (&after, b)], &format!("view{i}"))?;
+            let compared = compared([(&before, a), (&after, b)], &format!("view{i}"))?;
             said.push(compared.said);
             section =
                 compared.tiles.into_iter().fold(section, |section, (what, value)| section.tile(what, value));
@@ -97,26 +97,24 @@ struct Compared {
     said: String,
 }
 
-impl Compared {
-    fn of([(before, a), (after, b)]: [(&SavedPage, &Value); 2], id: &str) -> Result<Self> {
-        let kinds = [a, b].map(|view| view["view"].as_str().unwrap_or_default());
-        if kinds[0] != kinds[1] {
-            return Err(Error::Mismatch(format!(
-                "{} shows a view of {}, {} one of {}: expected two pages of one command",
-                before.name, kinds[0], after.name, kinds[1]
-            )));
-        }
-        let pages = [(before, a), (after, b)];
-        match kinds[0] {
-            "matches" => matches::matches_of(pages, id),
-            "registration" => pictures::registration_of(pages, id),
-            "disparity" => pictures::disparity_of(pages, id),
-            "collection" => collection::collection_of(pages, id),
-            kind => Err(Error::Mismatch(format!(
-                "{}: a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection",
-                before.name
-            ))),
-        }
+fn compared([(before, a), (after, b)]: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
+    let kinds = [a, b].map(|view| view["view"].as_str().unwrap_or_default());
+    if kinds[0] != kinds[1] {
+        return Err(Error::Mismatch(format!(
+            "{} shows a view of {}, {} one of {}: expected two pages of one command",
+            before.name, kinds[0], after.name, kinds[1]
+        )));
+    }
+    let pages = [(before, a), (after, b)];
+    match kinds[0] {
+        "matches" => matches::matches_of(pages, id),
+        "registration" => pictures::registration_of(pages, id),
+        "disparity" => pictures::disparity_of(pages, id),
+        "collection" => collection::collection_of(pages, id),
+        kind => Err(Error::Mismatch(format!(
+            "{}: a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection",
+            before.name
+        ))),
     }
 }
 

@@ -181,12 +181,12 @@ impl OutputArguments {
     pub(crate) fn output(&self) -> Outcome<&Path> {
         let output =
             self.output.as_deref().ok_or_else(|| Failure::usage("--output DB names the database"))?;
-        match is_stdout(output.as_os_str()) {
-            true => {
-                Err(Failure::usage("--output: a database cannot be written to stdout; name a file for it"))
-            }
-            false => Ok(output),
+        if is_stdout(output.as_os_str()) {
+            return Err(Failure::usage(
+                "--output: a database cannot be written to stdout; name a file for it",
+            ));
         }
+        Ok(output)
     }
 
     /// The format of other programs' tie points, where it is asked for.

@@ -77,12 +77,12 @@ impl Devices {
             Api::OpenCl => Device::OpenCl(info.index),
         });
         let gpus: Vec<Device> = gpus.collect();
-        match gpus.is_empty() {
-            true => {
-                Err(Failure::usage(format!("{api} has no GPU here; `tiepoint devices` lists what there is")))
-            }
-            false => Ok(gpus),
+        if gpus.is_empty() {
+            return Err(Failure::usage(format!(
+                "{api} has no GPU here; `tiepoint devices` lists what there is"
+            )));
         }
+        Ok(gpus)
     }
 }
 
