@@ -1,6 +1,6 @@
 //! `tiepoint match`: verified tie points of two images.
 
-use super::matched_pair::{MatchedPair, PairSearch, write_model};
+use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, Page, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
@@ -71,10 +71,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
             };
             write_matches(path, format, images, &pair.rows())?;
         }
-        if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
-            write_model(path, &model)?;
-        }
-        arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
+        pair.write(arguments.output_model.as_ref(), arguments.draw.as_ref())
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3));

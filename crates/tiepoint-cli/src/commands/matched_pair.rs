@@ -11,7 +11,7 @@ use crate::input::{Kept, Picture, ReadPicture, Reader};
 use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::Error;
 use tiepoint::assess::{Assessment, PairEvidence};
@@ -388,13 +388,6 @@ impl<'a> PairSearch<'a> {
     }
 }
 
-/// Writes the matrix of a model as text, one row a line, as `numpy.loadtxt` and `evaluate homography` read it.
-pub(crate) fn write_model(path: &Path, model: &Model) -> Outcome {
-    let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
-    let text: String = model.matrix().iter().map(row).collect();
-    Ok(tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?)
-}
-
 impl MatchedPair {
     /// Pictures of one sensor, matched as they are.
     pub(crate) fn new(
@@ -508,7 +501,15 @@ impl MatchedPair {
         self.tie.matches.iter().zip(self.agreeing()).map(row).collect()
     }
 
-    pub(crate) fn draw(&self, path: &Path) -> Outcome {
+    /// Writes, as far as they are asked for, the matrix of the model as text, one row a line, as `numpy.loadtxt` and
+    /// `evaluate homography` read it, and a picture of the matches.
+    pub(crate) fn write(&self, model: Option<&PathBuf>, drawing: Option<&PathBuf>) -> Outcome {
+        if let Some((path, model)) = model.zip(self.tie.b_from_a) {
+            let row = |row: &[f64; 3]| format!("{:?} {:?} {:?}\n", row[0], row[1], row[2]);
+            let text: String = model.matrix().iter().map(row).collect();
+            tiepoint::files::write_atomically(path, |out| std::io::Write::write_all(out, text.as_bytes()))?;
+        }
+        let Some(path) = drawing else { return Ok(()) };
         let [a, b] = &self.pictures;
         let (a, b) = (Canvas::of(a.seen(), None)?, Canvas::of(b.seen(), None)?);
         let ends = self.points().into_iter().zip(self.agreeing());

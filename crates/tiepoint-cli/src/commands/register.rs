@@ -1,6 +1,6 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
-use super::matched_pair::{MatchedPair, PairSearch, write_model};
+use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, Page, file_name};
 use crate::arguments::register::{Extent, RegisterArguments};
 use crate::context::Context;
@@ -223,10 +223,7 @@ impl Laid {
             let picture = overlay(reference, seen, &moved, &warped.covered, arguments.blend);
             image::write(path, &picture.into_image())?;
         }
-        if let Some((path, model)) = arguments.output_model.as_ref().zip(pair.tie.b_from_a) {
-            write_model(path, &model)?;
-        }
-        arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
+        pair.write(arguments.output_model.as_ref(), arguments.draw.as_ref())
     }
 }
 
