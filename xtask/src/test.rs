@@ -69,9 +69,11 @@ fn prepare_while_building() -> Result<Prepared> {
     })
 }
 
+type Run = fn(&Path) -> Result<()>;
+
 /// The parts of all tests, which `cargo xtask part NAME` runs: those that take longest first, so that the others fill the
 /// gaps.
-const PARTS: [(&str, fn(&Path) -> Result<()>); 8] = [
+const PARTS: [(&str, Run); 8] = [
     ("pages", report::test),
     ("python", |_| python_package::run(CHECKED)),
     ("library", |data| tests(CHECKED, &["--lib", "--", "--skip", STEREO], data, vec![])),
