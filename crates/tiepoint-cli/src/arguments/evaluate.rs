@@ -89,12 +89,6 @@ impl EvaluateDisparity {
         reading.check()?;
         Ok(reading)
     }
-
-    /// How the map to score is read.
-    pub(crate) fn found_reading(&self) -> DisparityReading {
-        let reading = DisparityReading::default().with_scale(self.found_scale).with_signed(true);
-        reading.with_limits(self.limits.options())
-    }
 }
 
 /// The files by which a homography is scored.

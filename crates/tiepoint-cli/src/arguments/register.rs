@@ -59,12 +59,6 @@ pub(crate) struct RegisterArguments {
 }
 
 impl RegisterArguments {
-    /// Whether a picture is drawn, or the reference laid on a larger canvas.
-    pub(crate) fn is_drawn(&self) -> bool {
-        let drawn = self.overlay.is_some() || self.draw.is_some() || self.pair.report.wanted();
-        drawn || self.canvas != Extent::Reference
-    }
-
     /// Fails if the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.pair.matching.model.0.is_none_or(ModelKind::is_epipolar) {

@@ -80,7 +80,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
-    let found = read(&arguments.found, arguments.found_reading())?;
+    let of_found = reading.with_scale(arguments.found_scale).with_signed(true);
+    let found = read(&arguments.found, of_found)?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
     let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };

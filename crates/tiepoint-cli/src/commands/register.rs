@@ -22,7 +22,9 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     // A is MOVING, the second in the command line, and B is REFERENCE, so that the matrix maps MOVING to REFERENCE.
     let paths = [arguments.moving.as_path(), &arguments.reference];
     // REFERENCE is kept only if it is drawn or laid on a larger canvas.
-    let kept = if arguments.is_drawn() { [Kept::Shown; 2] } else { [Kept::File, Kept::Grey] };
+    let drawn = arguments.overlay.is_some() || arguments.draw.is_some() || arguments.pair.report.wanted();
+    let is_larger = arguments.canvas != Extent::Reference;
+    let kept = if drawn || is_larger { [Kept::Shown; 2] } else { [Kept::File, Kept::Grey] };
     let mut pair = search.run(paths, kept, &arguments.pair.report, &mut clock, context)?;
     if kept[1] == Kept::Grey {
         pair.pictures.iter_mut().for_each(Picture::end_search);

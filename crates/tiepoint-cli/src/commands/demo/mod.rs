@@ -22,6 +22,7 @@ use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Border, Image, Size};
+use tiepoint::options::Named;
 use tiepoint::register::{TieOptions, TiePoints};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at, counted};
@@ -92,7 +93,8 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         for (image, which) in pair.iter().zip(["a", "b"]) {
             image::write(folder.join(format!("{}-{which}.png", scene.name)), image)?;
         }
-        for (name, detector) in detectors() {
+        for detector in [Detector::Sift(SiftOptions::default()), Detector::Surf(SurfOptions::default())] {
+            let name = detector.kind().name();
             let before = clock.compute();
             let options = TieOptions::default();
             let mut found = photographs::matched(pair.clone(), &detector, &options, context, &mut clock)?;
@@ -142,10 +144,6 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         })
     });
     Ok(())
-}
-
-fn detectors() -> [(&'static str, Detector); 2] {
-    [("sift", Detector::Sift(SiftOptions::default())), ("surf", Detector::Surf(SurfOptions::default()))]
 }
 
 impl Score {
