@@ -118,20 +118,16 @@ where
         while let Some(item) = self.reading.pop_finished() {
             self.ready.push_back(item);
         }
-        let batch = self.take_batch(go_together);
+        let Some(first) = self.ready.front() else { return Vec::new() };
+        let alike = self.ready.iter().take_while(|item| go_together(first, item)).count();
+        let taken = if alike >= self.limits.batch { self.limits.batch } else { 1 };
+        let batch = self.ready.drain(..taken).collect();
         // Only after the first item the memory of the others can be estimated.
         if self.reading.scope.is_some() {
             let fitting = self.limits.bytes / self.largest.load(Ordering::Relaxed).max(1);
             self.start_reading(self.limits.items.min(fitting));
         }
         batch
-    }
-
-    fn take_batch(&mut self, go_together: impl Fn(&T, &T) -> bool) -> Vec<T> {
-        let Some(first) = self.ready.front() else { return Vec::new() };
-        let alike = self.ready.iter().take_while(|item| go_together(first, item)).count();
-        let taken = if alike >= self.limits.batch { self.limits.batch } else { 1 };
-        self.ready.drain(..taken).collect()
     }
 
     /// Starts to read more, until `items` items are being read or ready.
