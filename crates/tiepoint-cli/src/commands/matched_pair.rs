@@ -272,9 +272,12 @@ impl<'a> PairSearch<'a> {
         });
         let ([a, b], finder) = (read, finder?);
         let (a, b, range) = (a?, b?, self.detector.range);
+        if given.is_none() && modality != Modality::Cross {
+            context.progress.say("features of both");
+        }
+        let pictures = clock
+            .time(Part::Compute, || -> Outcome<_> { Ok([a.ready(range, cpu)?, b.ready(range, cpu)?]) })?;
         if let Some(given) = given {
-            let pictures = clock
-                .time(Part::Compute, || -> Outcome<_> { Ok([a.ready(range, cpu)?, b.ready(range, cpu)?]) })?;
             let turned = pictures.iter().zip(paths).find(|(picture, _)| picture.stored);
             if let Some((_, path)) = turned.filter(|_| limits.orient && of_stored != self.stored) {
                 return Err(Failure::work(format!(
@@ -290,22 +293,13 @@ impl<'a> PairSearch<'a> {
             return FoundPair::given(pictures, paths, given, context);
         }
         let Some(finder) = finder else { return Err(Failure::work("nothing finds features")) };
-        if modality != Modality::Cross {
-            context.progress.say("features of both");
-        }
-        let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
-            let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
-            let [a, b] = features_to_tie(
-                &finder,
-                pictures.each_ref().map(|picture| picture.grey().view()),
-                pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
-                modality,
-            );
-            let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
-                found.map_err(|error| Failure::from(error).about(paths[i].display()))
-            };
-            Ok((pictures, [named(a, 0)?, named(b, 1)?]))
-        })?;
+        let images = pictures.each_ref().map(|picture| picture.grey().view());
+        let masks = pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view));
+        let [a, b] = clock.time(Part::Compute, || features_to_tie(&finder, images, masks, modality));
+        let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
+            found.map_err(|error| Failure::from(error).about(paths[i].display()))
+        };
+        let found = [named(a, 0)?, named(b, 1)?];
         Ok(FoundPair { pictures, found, matched: Matched::By(Box::new(finder)) })
     }
 
