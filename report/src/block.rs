@@ -104,16 +104,11 @@ pub(crate) fn map(image: &Image<f32>) -> Result<Value> {
     let mut bytes = Vec::new();
     for y in 0..image.size().height {
         let mut before = 0_u16;
-        let differences: Vec<u16> = image
-            .row(y)
-            .iter()
-            .map(|v| {
-                let n = number(*v);
-                let difference = n.wrapping_sub(before);
-                before = n;
-                difference
-            })
-            .collect();
+        let difference = |v: &f32| {
+            let n = number(*v);
+            n.wrapping_sub(std::mem::replace(&mut before, n))
+        };
+        let differences: Vec<u16> = image.row(y).iter().map(difference).collect();
         bytes.extend(differences.iter().map(|d| *d as u8));
         bytes.extend(differences.iter().map(|d| (d >> 8) as u8));
     }
