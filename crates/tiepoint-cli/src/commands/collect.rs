@@ -461,7 +461,9 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     for line in &found.unfit {
         context.note(&format!("{line}; it will be made again"));
     }
-    found.unreadable.iter().for_each(|(name, reason)| context.note(&format!("{name} is left out: {reason}")));
+    for (name, reason) in &found.unreadable {
+        context.note(&format!("{name} is left out: {reason}"));
+    }
     found.changed.iter().for_each(|(name, reason)| context.note(&format!("{name}: {reason}")));
     let left_out = if_any(found.left_out, |n| format!(" ({n} of unreadable photographs)"));
     let [missing_features, missing_pairs, missing_match] =

@@ -145,7 +145,6 @@ pub(crate) struct MatchedPair {
 }
 
 impl<'a> PairSearch<'a> {
-    /// A search where A is the first image in the command line and B the second.
     pub(crate) fn new(detector: &'a DetectorArguments, matching: &'a MatchingArguments) -> Self {
         let masks = [detector.mask.as_deref(), matching.mask_b.as_deref()];
         Self { detector, matching, masks, stored: false, exchanged: false }
@@ -156,7 +155,6 @@ impl<'a> PairSearch<'a> {
         Self { stored, ..self }
     }
 
-    /// The search where A is the second image in the command line and B the first.
     pub(crate) fn exchanged(self) -> Self {
         let [first, second] = self.masks;
         Self { masks: [second, first], exchanged: true, ..self }

@@ -133,7 +133,6 @@ impl Picture {
         image::shows_nothing(self.grey().view(), self.mask.as_ref().map(Image::view))
     }
 
-    /// The image as its file holds it, if that was asked for.
     pub(crate) fn file(&self) -> Option<&FileImage> {
         self.file.as_ref()
     }

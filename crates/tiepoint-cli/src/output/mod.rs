@@ -19,7 +19,6 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Set if a result is written to stdout.
 static DATA_ON_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// With `wanted`, lines go to stderr from now on, because a result is written to stdout.
