@@ -168,15 +168,15 @@ fn negative_disparities() {
 fn depth_and_points_follow_from_the_calibration() {
     let folder = Folder::new("depth");
     folder.stereo("", &scene([4.0, 24.0]));
-    let calibrate = |width, more: &str| {
-        let camera = |cx| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
-        let cameras = format!("cam0={}\ncam1={}\n", camera(100), camera(102));
-        let rest = format!("doffs=2\nbaseline=0.5\nwidth={width}\nheight=150\n{more}");
-        folder.put("calib.txt", cameras + &rest);
+    let calibrate = |name: &str, doffs: f32, width: usize, more: &str| {
+        let camera = |cx: f32| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
+        let cameras = format!("cam0={}\ncam1={}\n", camera(100.0), camera(100.0 + doffs));
+        let rest = format!("doffs={doffs}\nbaseline=0.5\nwidth={width}\nheight=150\n{more}");
+        folder.put(name, cameras + &rest);
     };
     let run = "stereo l.png r.png --calibration calib.txt -o d.pfm --json";
     let all = format!("{run} --depth z.tif --cloud c.ply");
-    calibrate(200, "ndisp=32\nvmin=0\nvmax=25\n");
+    calibrate("calib.txt", 2.0, 200, "ndisp=32\nvmin=0\nvmax=25\n");
     let json = folder.works(&all);
     assert_eq!(number(&json, "disparities"), 26.0, "the calibration's range: {json}");
     let found = folder.disparities("d.pfm");
@@ -197,10 +197,7 @@ fn depth_and_points_follow_from_the_calibration() {
     // Principal points of another crop: a third of the scene lies behind the cameras, without a depth.
     let mut near: Vec<f32> = found.data().iter().copied().filter(|d| d.is_finite()).collect();
     near.sort_by(f32::total_cmp);
-    let shift = near[near.len() / 3];
-    let camera = |cx: f32| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
-    let cameras = format!("cam0={}\ncam1={}\n", camera(100.0), camera(100.0 - shift));
-    folder.put("crop.txt", cameras + &format!("doffs={}\nbaseline=0.5\nwidth=200\nheight=150\n", -shift));
+    calibrate("crop.txt", -near[near.len() / 3], 200, "");
     let told =
         folder.works("stereo l.png r.png --disparities 26 --calibration crop.txt --depth c.tif --json");
     assert!(told.contains("does the calibration belong to these pictures"), "{told}");
@@ -260,11 +257,11 @@ fn depth_and_points_follow_from_the_calibration() {
     folder.refuses(line, 1, &["holds none of the"]);
     assert!(!folder.at("z.png").exists(), "no picture of zeros");
 
-    calibrate(201, "");
+    calibrate("calib.txt", 2.0, 201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);
     folder.put("calib.txt", "cam0=[1 2");
     folder.refuses(run, 1, &["calib.txt"]);
-    calibrate(200, "");
+    calibrate("calib.txt", 2.0, 200, "");
     folder.works(format!("{run} --depth z.png"));
     assert_eq!(folder.read("z.png")[24], 16, "bits of a PNG of millimetres");
     for more in
