@@ -19,15 +19,16 @@ pub(crate) struct Machine {
     emulator: &'static str,
     /// Debian's packages of Rust: compilers, the target's standard library or its source, and a linker for build scripts.
     rust: &'static [&'static str],
-    /// Debian's name of the architecture whose packages hold that library.
+    /// Debian's name of the architecture whose packages hold that library. Without one Debian has its source alone, which
+    /// is compiled with the tests.
     foreign: Option<&'static str>,
-    /// The standard library is compiled with the tests, because Debian has its source alone.
-    from_source: bool,
     variables: &'static [&'static str],
     tested: &'static [&'static str],
-    /// Tests whose names contain these are left out.
-    left_out: &'static [&'static str],
 }
+
+/// Tests whose names contain these are left out: GPUs do not depend on the CPU's instructions, and Wine has no driver of
+/// one.
+const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 
 pub(crate) const MACHINES: [Machine; 2] = [
     Machine {
@@ -38,14 +39,11 @@ pub(crate) const MACHINES: [Machine; 2] = [
         emulator: "qemu-aarch64",
         rust: &["cargo", "rustc", "libstd-rust-dev:arm64", "gcc", "libc6-dev"],
         foreign: Some("arm64"),
-        from_source: false,
         variables: &[
             "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc",
             "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64 -L /usr/aarch64-linux-gnu",
         ],
         tested: &["--package", "tiepoint", "--lib"],
-        // GPUs do not depend on the CPU's instructions.
-        left_out: &["gpu", "bisect"],
     },
     Machine {
         flag: "--windows",
@@ -56,7 +54,6 @@ pub(crate) const MACHINES: [Machine; 2] = [
         emulator: "wine",
         rust: &["cargo", "rustc", "rust-src", "gcc", "libc6-dev"],
         foreign: None,
-        from_source: true,
         variables: &[
             "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc",
             "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine",
@@ -65,8 +62,6 @@ pub(crate) const MACHINES: [Machine; 2] = [
             "RUSTC_BOOTSTRAP=1",
         ],
         tested: &["--package", "tiepoint", "--package", "tiepoint-cli"],
-        // Wine has no driver of a GPU.
-        left_out: &["gpu", "bisect"],
     },
 ];
 
@@ -87,7 +82,7 @@ impl Machine {
     /// Runs the tests whose names contain one of `names`; all without any.
     pub(crate) fn test(&self, names: &[String]) -> Result<()> {
         let began = Instant::now();
-        let left_out = self.left_out.iter().flat_map(|name| ["--skip", name]);
+        let left_out = LEFT_OUT.iter().flat_map(|name| ["--skip", name]);
         let harness: Vec<&str> = names.iter().map(String::as_str).chain(left_out).collect();
         let mut command = match self.rustup_has_target() {
             true => {
@@ -99,7 +94,7 @@ impl Machine {
             false => {
                 let mut command = self.in_debian_unstable(&self.debian_unstable()?)?;
                 command.args(["test", "--offline", "--manifest-path", "/tiepoint/Cargo.toml"]);
-                command.args(self.from_source.then_some("-Zbuild-std=std,panic_unwind,test"));
+                command.args(self.foreign.is_none().then_some("-Zbuild-std=std,panic_unwind,test"));
                 command
             }
         };
@@ -110,7 +105,7 @@ impl Machine {
             self.name,
             began.elapsed().as_secs()
         );
-        println!("left out: tests whose names contain {}", self.left_out.join(" or "));
+        println!("left out: tests whose names contain {}", LEFT_OUT.join(" or "));
         Ok(())
     }
 
@@ -155,7 +150,7 @@ impl Machine {
     fn in_debian_unstable(&self, root: &Path) -> Result<Command> {
         let fetch = ["fetch", "--quiet", "--locked", "--target", self.target];
         succeed(&mut cargo(&fetch))?;
-        if self.from_source {
+        if self.foreign.is_none() {
             // The copies of the library's dependencies beside it would take the place of the registry for ours, too.
             let library = root.join("usr/lib/rustlib/src/rust/library");
             let (copies, aside) = (library.join("vendor"), library.join("vendor-aside"));

@@ -45,40 +45,29 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
 /// again.
 pub(crate) const LIST: &str = "opencl-devices";
 
-/// A kind of device that tests need, and the packages that provide it.
-struct Wanted {
-    name: &'static str,
-    is: fn(device: &str) -> bool,
-    packages: &'static [&'static str],
-    elsewhere: &'static str,
-}
-
-/// The loader `libOpenCL.so.1` is in each list, because both drivers only recommend it.
-const WANTED: [Wanted; 2] = [
-    Wanted {
-        name: "PoCL or a vendor's driver",
-        is: |device| !device.starts_with("llvmpipe"),
-        packages: &["ocl-icd-libopencl1", "pocl-opencl-icd"],
-        elsewhere: "macOS: brew install pocl",
-    },
-    Wanted {
-        name: "rusticl",
-        is: |device| device.starts_with("llvmpipe"),
-        packages: &["ocl-icd-libopencl1", "mesa-opencl-icd"],
-        elsewhere: "it comes with Mesa on Linux",
-    },
+/// The devices that tests need: the name, whether it is rusticl's, the packages that provide it, and where else it comes
+/// from. The loader `libOpenCL.so.1` is in each list, because both drivers only recommend it.
+const WANTED: [(&str, bool, [&str; 2], &str); 2] = [
+    (
+        "PoCL or a vendor's driver",
+        false,
+        ["ocl-icd-libopencl1", "pocl-opencl-icd"],
+        "macOS: brew install pocl",
+    ),
+    ("rusticl", true, ["ocl-icd-libopencl1", "mesa-opencl-icd"], "it comes with Mesa on Linux"),
 ];
 
 /// Looks for PoCL (or a vendor's driver) and for rusticl, and installs what is missing where that is possible; an error
 /// says what is still missing.
 pub(crate) fn prepare() -> [Result<()>; 2] {
     let mut found = list();
-    WANTED.map(|wanted| {
-        let there = |found: &Result<Vec<String>>| matches!(found, Ok(d) if d.iter().any(|d| (wanted.is)(d)));
+    WANTED.map(|(name, is_rusticl, packages, elsewhere)| {
+        let is_wanted = |device: &String| device.starts_with(RUSTICL.1) == is_rusticl;
+        let there = |found: &Result<Vec<String>>| matches!(found, Ok(d) if d.iter().any(is_wanted));
         if there(&found) {
             return Ok(());
         }
-        let installed = debian::install(wanted.packages);
+        let installed = debian::install(&packages);
         found = list();
         if there(&found) {
             return Ok(());
@@ -88,7 +77,7 @@ pub(crate) fn prepare() -> [Result<()>; 2] {
             Err(reason) => reason.clone(),
         };
         let why = installed.err().unwrap_or_else(|| "its packages are installed".into());
-        Err(format!("no OpenCL device of {}: {seen}; {why}; {}", wanted.name, wanted.elsewhere))
+        Err(format!("no OpenCL device of {name}: {seen}; {why}; {elsewhere}"))
     })
 }
 
