@@ -34,7 +34,6 @@ fn compiled(name: &str) -> Vec<u8> {
 /// A machine whose libraries are found before the real ones.
 struct Machine {
     folder: Folder,
-    icd: bool,
 }
 
 impl Machine {
@@ -42,7 +41,7 @@ impl Machine {
         let folder = Folder::new(test);
         folder.texture("a.png", SIZE, 1);
         folder.make("lib");
-        Self { folder, icd: false }
+        Self { folder }
     }
 
     fn with(self, library: &str, content: &[u8]) -> Self {
@@ -61,10 +60,9 @@ impl Machine {
     }
 
     /// With OpenCL drivers listed by this file alone.
-    fn vendor(mut self, file: &str) -> Self {
+    fn vendor(self, file: &str) -> Self {
         self.folder.make("vendors");
         self.folder.put("vendors/vendor.icd", file);
-        self.icd = true;
         self
     }
 
@@ -80,7 +78,7 @@ impl Machine {
         let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
         command.env("LD_LIBRARY_PATH", format!("{}:{others}", self.folder.at("lib").display()));
         command.env("STAND_IN", answers).env("TIEPOINT_CACHE", "").env_remove("OPENCL_DYLIB_PATH");
-        if self.icd {
+        if self.folder.has("vendors") {
             command.env("OCL_ICD_VENDORS", self.folder.at("vendors"));
         }
         command
