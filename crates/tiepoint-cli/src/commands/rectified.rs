@@ -38,61 +38,44 @@ impl FocalSource {
     }
 }
 
-pub(crate) struct Tied<'a> {
-    pub(crate) paths: [&'a Path; 2],
-    pub(crate) sizes: [Size; 2],
-    pub(crate) tie: &'a TiePoints,
-    pub(crate) pairs: &'a [Correspondence],
-}
-
-impl Tied<'_> {
-    /// The rectified pair. The focal lengths are the given ones, or else those in the camera data of the files, or else
-    /// found from the tie points.
-    pub(crate) fn rectified(
-        &self,
-        cameras: CameraArguments,
-        frame: OutputFrame,
-        cpu: &Cpu,
-    ) -> Outcome<(FromTiePoints, FocalSource)> {
-        let Some(Model::Fundamental(f)) = self.tie.b_from_a else {
-            return Err(Failure::work("the tie points gave no epipolar geometry"));
-        };
-        let inliers: Vec<_> = self.tie.inliers.iter().map(|&i| self.pairs[i]).collect();
-        let by =
-            |options: &SelfCalibrationOptions| from_tie_points(&f, &inliers, self.sizes, options, frame, cpu);
-        let found = SelfCalibrationOptions::default();
-        let exif = match cameras.focal {
-            Some(_) => [None; 2],
-            None => self.exif()?,
-        };
-        let (mut pair, source) = if cameras.focal.is_some() {
-            (by(&found.with_focal(cameras.focal))?, FocalSource::Option)
-        } else if exif != [None; 2] {
-            match by(&found.with_focal(exif[0]).with_focal_right(exif[1])) {
-                // The camera data may be wrong: of a photograph that was cropped, or taken with another lens.
-                Err(error) if error.kind() == ErrorKind::Degenerate => {
-                    let refused = exif[0].or(exif[1]);
-                    (by(&found)?, FocalSource::TiePoints { refused })
-                }
-                pair => (pair?, FocalSource::Exif),
+/// The pair, rectified by its tie points; `pairs` are the places of their matches. The focal lengths are the given ones, or
+/// else those in the camera data of the files, or else found from the tie points.
+pub(crate) fn rectified(
+    (paths, sizes): ([&Path; 2], [Size; 2]),
+    (tie, pairs): (&TiePoints, &[Correspondence]),
+    cameras: CameraArguments,
+    frame: OutputFrame,
+    cpu: &Cpu,
+) -> Outcome<(FromTiePoints, FocalSource)> {
+    let Some(Model::Fundamental(f)) = tie.b_from_a else {
+        return Err(Failure::work("the tie points gave no epipolar geometry"));
+    };
+    let inliers: Vec<_> = tie.inliers.iter().map(|&i| pairs[i]).collect();
+    let by = |options: &SelfCalibrationOptions| from_tie_points(&f, &inliers, sizes, options, frame, cpu);
+    let found = SelfCalibrationOptions::default();
+    let of_file = |side: usize| Ok::<_, Failure>(Metadata::read(paths[side])?.focal_px(sizes[side]));
+    let exif = match cameras.focal {
+        Some(_) => [None; 2],
+        None => [of_file(0)?, of_file(1)?],
+    };
+    let (mut pair, source) = if cameras.focal.is_some() {
+        (by(&found.with_focal(cameras.focal))?, FocalSource::Option)
+    } else if exif != [None; 2] {
+        match by(&found.with_focal(exif[0]).with_focal_right(exif[1])) {
+            // The camera data may be wrong: of a photograph that was cropped, or taken with another lens.
+            Err(error) if error.kind() == ErrorKind::Degenerate => {
+                let refused = exif[0].or(exif[1]);
+                (by(&found)?, FocalSource::TiePoints { refused })
             }
-        } else {
-            (by(&found)?, FocalSource::TiePoints { refused: None })
-        };
-        if let Some(baseline) = cameras.baseline {
-            pair.rectification.baseline = baseline;
+            pair => (pair?, FocalSource::Exif),
         }
-        Ok((pair, source))
+    } else {
+        (by(&found)?, FocalSource::TiePoints { refused: None })
+    };
+    if let Some(baseline) = cameras.baseline {
+        pair.rectification.baseline = baseline;
     }
-
-    /// The focal lengths in the files, in pixels.
-    fn exif(&self) -> Outcome<[Option<f64>; 2]> {
-        let mut focal = [None; 2];
-        for ((focal, path), size) in focal.iter_mut().zip(self.paths).zip(self.sizes) {
-            *focal = Metadata::read(path)?.focal_px(size);
-        }
-        Ok(focal)
-    }
+    Ok((pair, source))
 }
 
 /// A line with the focal length of the left camera and its source, and a second one if it is uncertain.

@@ -1,7 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that corresponding points lie in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use super::rectified::{FocalSource, Tied, describe_focal, focal_lines};
+use super::rectified::{FocalSource, describe_focal, focal_lines, rectified};
 use super::report::{self, Page, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
@@ -98,14 +98,11 @@ fn calibrated(
 }
 
 fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<RectifiedPair> {
-    let tied = Tied {
-        paths: [&arguments.left, &arguments.right],
-        sizes: found.pictures.each_ref().map(|picture| picture.grey().size()),
-        tie: &found.tie,
-        pairs: &found.correspondences(),
-    };
+    let files: [&Path; 2] = [&arguments.left, &arguments.right];
+    let sizes = found.pictures.each_ref().map(|picture| picture.grey().size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let (pair, source) = tied.rectified(arguments.cameras, frame, cpu)?;
+    let tied = (&found.tie, &found.correspondences()[..]);
+    let (pair, source) = rectified((files, sizes), tied, arguments.cameras, frame, cpu)?;
     Ok(RectifiedPair::new(pair.rectification, source, Some(pair.agreement), pair.exchanged))
 }
 

@@ -4,7 +4,7 @@ use super::Work;
 use super::pairs::PairFiles;
 use crate::arguments::rectify::CameraArguments;
 use crate::arguments::values::OrAuto;
-use crate::commands::rectified::{FocalSource, Tied, describe_focal, focal_lines};
+use crate::commands::rectified::{FocalSource, describe_focal, focal_lines, rectified};
 use crate::failure::Outcome;
 use crate::input;
 use crate::prefetch::Weight;
@@ -128,13 +128,8 @@ impl Ready {
         let given = work.arguments.cameras;
         let cameras =
             CameraArguments { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
-        let tied = Tied {
-            paths: [&files.left, &files.right],
-            sizes: sides.each_ref().map(|side| side.image.size()),
-            tie: &tie,
-            pairs: &pairs,
-        };
-        let (pair, source) = tied.rectified(cameras, OutputFrame::Fit, cpu)?;
+        let files = ([files.left.as_path(), &files.right], sides.each_ref().map(|side| side.image.size()));
+        let (pair, source) = rectified(files, (&tie, &pairs), cameras, OutputFrame::Fit, cpu)?;
         let rectification = pair.rectification;
         let [mut left, mut right] = sides;
         if pair.exchanged {
