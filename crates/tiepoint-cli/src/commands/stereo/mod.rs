@@ -24,7 +24,7 @@ use std::thread;
 use tiepoint::assess::Assessment;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, Image, Mask, Range, Size};
+use tiepoint::image::{self, Image, Mask, Range};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
@@ -274,8 +274,12 @@ impl PairJob<'_> {
             let results = (truth.as_ref(), assessment.clone(), spent.compute());
             clock.time(Part::Write, || self.write_report(path, work, computed, results, &described))?;
         }
-        let (options, about) = (*options, computed.ready.about());
-        Ok((Finished { size, valid, options, about, warnings, assessment, described }, clock.spent(cpu)))
+        let (names, least) = (self.names(), i64::from(options.min_disparity));
+        let most = least + options.disparities as i64 - 1;
+        let valid = valid * 100.0;
+        let summary = format!("{names}: {size}, disparities {least} to {most}, {valid:.1} % valid");
+        let lines = std::iter::once(assessment.to_string()).chain(computed.ready.about()).collect();
+        Ok((Finished { summary, lines, warnings, described }, clock.spent(cpu)))
     }
 
     fn write_report(
@@ -395,13 +399,10 @@ struct Computed {
 /// What is printed for a finished pair.
 #[derive(Debug)]
 struct Finished {
-    size: Size,
-    /// The share of pixels that have a disparity.
-    valid: f64,
-    options: StereoOptions,
-    /// Further lines about a pair that was rectified.
-    about: Vec<String>,
+    /// The first line, without the time.
+    summary: String,
+    /// The verdict, and lines about a pair that was rectified.
+    lines: Vec<String>,
     warnings: Vec<String>,
-    assessment: Assessment,
     described: Value,
 }

@@ -191,17 +191,9 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn report(&mut self, unwritten: usize) -> Outcome {
         let context = self.work.context;
         self.results.report(unwritten, |job, finished, spent| {
-            let Finished { size, valid, options, about, warnings, assessment, described } = finished;
-            let StereoOptions { min_disparity: least, disparities, .. } = options;
-            context.say(&format!(
-                "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
-                job.names(),
-                i64::from(least) + disparities as i64 - 1,
-                valid * 100.0,
-                spent.compute() * 1e3
-            ));
-            context.say(&assessment.to_string());
-            about.iter().for_each(|line| context.say(line));
+            let Finished { summary, lines, warnings, described } = finished;
+            context.say(&format!("{summary}, {:.1} ms", spent.compute() * 1e3));
+            lines.iter().for_each(|line| context.say(line));
             job.report.iter().for_each(|page| say_page(page, context));
             warnings.iter().for_each(|warning| context.note(&format!("{}: {warning}", job.names())));
             context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]));
