@@ -84,8 +84,21 @@ fn detect(
     };
     let unwritten = if parallel && has_gpu { threads } else { 0 };
     let read_next = |i: usize| read(&jobs[i], &arguments.detector, &context.reader(parallel));
-    let of = cpu.threads();
-    let describe = |job: &ImageJob, found: &Found| describe(job, found, &arguments.detector, of);
+    let threads_of_all = cpu.threads();
+    // The result of an image, for `--json` and its page.
+    let describe = |job: &ImageJob, found: &Found| {
+        let size = found.features.image;
+        json!({
+            "image": job.path.display().to_string(),
+            "width": size.width,
+            "height": size.height,
+            "detector": arguments.detector.detector.name(),
+            "preset": arguments.detector.preset_name(),
+            "features": found.features.len(),
+            "device": found.device,
+            "threads": threads_of_all,
+        })
+    };
     let report = |job: &ImageJob, found, spent: &Spent| report(job, found, spent, &describe, context);
     context.processor.expect_pictures(jobs.len());
     let finder = detector.open(&context.processor)?;
@@ -225,21 +238,6 @@ fn write(
         Ok(())
     })?;
     Ok((found, clock.spent(&cpu)))
-}
-
-/// The result of an image, for `--json` and its page.
-fn describe(job: &ImageJob, found: &Found, arguments: &DetectorArguments, threads: usize) -> Value {
-    let size = found.features.image;
-    json!({
-        "image": job.path.display().to_string(),
-        "width": size.width,
-        "height": size.height,
-        "detector": arguments.detector.name(),
-        "preset": arguments.preset_name(),
-        "features": found.features.len(),
-        "device": found.device,
-        "threads": threads,
-    })
 }
 
 /// Reports one image, and returns its features so that their memory can be used again.

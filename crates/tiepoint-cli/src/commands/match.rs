@@ -1,13 +1,13 @@
 //! `tiepoint match`: verified tie points of two images.
 
-use super::matched_pair::{MatchedPair, PairSearch};
-use super::report::{self, Page, file_name};
+use super::matched_pair::PairSearch;
+use super::report::{self, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::Kept;
 use crate::output::{Clock, Part, joined, place_of};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use tiepoint::matching::files::{MatchFormat, MatchedImages, write_matches};
 use tiepoint::register::Modality;
@@ -81,7 +81,11 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     }
     let before = clock.clone();
     report::finish(&arguments.pair.report, &described, clock, context, || {
-        page(arguments, &pair, &described, &before)
+        let names = paths.map(file_name);
+        let title = format!("{} and {}", names[0], names[1]);
+        let view = report::matches_view(&pair, names, arguments.pair.detector.detector);
+        let section = report::tiles(Section::new("Matches"), &pair, &before).view(View::Matches(view));
+        (title, pair.summary(), vec![section.figures(described.clone())])
     })
 }
 
@@ -97,14 +101,4 @@ fn names_of(paths: [&PathBuf; 2], format: Option<MatchFormat>) -> [String; 2] {
         _ => PathBuf::new(),
     };
     paths.map(|path| path.strip_prefix(&common).unwrap_or(path).display().to_string())
-}
-
-fn page<'a>(arguments: &MatchArguments, pair: &'a MatchedPair, described: &Value, clock: &Clock) -> Page<'a> {
-    let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
-    let title = format!("{} and {}", names[0], names[1]);
-    let view = report::matches_view(pair, names, arguments.pair.detector.detector);
-    let section = report::tiles(Section::new("Matches"), pair, clock)
-        .view(View::Matches(view))
-        .figures(described.clone());
-    (title, pair.summary(), vec![section])
 }

@@ -43,7 +43,18 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     })?;
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, context))?;
-    summarise(arguments, &pair, &clock, context);
+    let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
+    let size = pair.rectification.left.size;
+    let agreement = pair.agreement_summary();
+    context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
+    let [focal, weak] = focal_lines(&pair.rectification, pair.source);
+    focal.iter().for_each(|line| context.say(line));
+    weak.iter().for_each(|weak| context.note(weak));
+    if pair.exchanged {
+        let second = arguments.right.display();
+        context
+            .say(&format!("{second} was taken from the left: it is the left picture of the rectified pair"));
+    }
     pair.doubts().iter().for_each(|doubt| context.note(doubt));
     pair.assess(&found).iter().for_each(|assessment| context.say(&assessment.to_string()));
     let names = json!({
@@ -345,19 +356,4 @@ fn with_alpha(warped: &FileImage, path: &Path) -> Outcome<Option<FileImage>> {
 /// 255 where a rectified picture holds data, else 0.
 fn valid(warped: &FileImage) -> Image<u8> {
     warped.shown.clone().unwrap_or_else(|| Image::filled(warped.image.size(), 1, 255))
-}
-
-fn summarise(arguments: &RectifyArguments, pair: &RectifiedPair, clock: &Clock, context: &Context) {
-    let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
-    let size = pair.rectification.left.size;
-    let agreement = pair.agreement_summary();
-    context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
-    let [focal, weak] = focal_lines(&pair.rectification, pair.source);
-    focal.iter().for_each(|line| context.say(line));
-    weak.iter().for_each(|weak| context.note(weak));
-    if pair.exchanged {
-        let second = arguments.right.display();
-        context
-            .say(&format!("{second} was taken from the left: it is the left picture of the rectified pair"));
-    }
 }

@@ -51,25 +51,6 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let is_shown = arguments.overlay.is_some() || arguments.pair.report.wanted();
     let shown = is_shown.then(|| clock.time(Part::Compute, || laid.shown())).transpose()?;
     clock.time(Part::Write, || laid.write(arguments, &pair, shown.as_ref(), context))?;
-    let described = describe(arguments, &pair, &laid, &search, context);
-    let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
-    let covered = 100.0 * laid.covered();
-    let (summary, spent) = (pair.summary(), clock.compute() * 1e3);
-    context.say(&format!("{between}: {summary}, {covered:.1} % of the reference covered, {spent:.1} ms"));
-    pair.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
-    let before = clock.clone();
-    report::finish(&arguments.pair.report, &described, clock, context, || {
-        page(arguments, &pair, (&laid, shown.as_ref()), &described, &before)
-    })
-}
-
-fn describe(
-    arguments: &RegisterArguments,
-    pair: &MatchedPair,
-    laid: &Laid,
-    search: &PairSearch<'_>,
-    context: &Context,
-) -> Value {
     let names = json!({
         "reference": arguments.reference.display().to_string(),
         "moving": arguments.moving.display().to_string(),
@@ -81,7 +62,16 @@ fn describe(
         "reference_at": laid.at,
         "covered": laid.covered(),
     });
-    output::joined([names, pair.describe(search, context), result])
+    let described = output::joined([names, pair.describe(&search, context), result]);
+    let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
+    let covered = 100.0 * laid.covered();
+    let (summary, spent) = (pair.summary(), clock.compute() * 1e3);
+    context.say(&format!("{between}: {summary}, {covered:.1} % of the reference covered, {spent:.1} ms"));
+    pair.assess().iter().for_each(|assessment| context.say(&assessment.to_string()));
+    let before = clock.clone();
+    report::finish(&arguments.pair.report, &described, clock, context, || {
+        page(arguments, &pair, (&laid, shown.as_ref()), &described, &before)
+    })
 }
 
 fn page<'a>(
