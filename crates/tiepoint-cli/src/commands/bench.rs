@@ -8,7 +8,7 @@ use crate::output::Clock;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile, StageTime};
-use tiepoint::feature::{Detector, DetectorKind, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::feature::{Detector, DetectorKind, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::image::{AnyImage, Range};
@@ -62,15 +62,22 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
         let (mut row, features) = fastest(name, repeat, context, |p| Ok(detector.detect(a, None, p)?))?;
         row.result = format!("{} features", features.len());
         rows.push(row);
-        if let Some(b) = b.filter(|_| !name.contains(',')) {
-            rows.extend(pair_rows(
-                detector.kind(),
-                &features,
-                &detector.detect(b, None, &context.processor)?,
-                repeat,
-                context,
-            )?);
-        }
+        let Some(b) = b.filter(|_| !name.contains(',')) else { continue };
+        let of_b = detector.detect(b, None, &context.processor)?;
+        let (plain, verified) = match detector.kind() {
+            DetectorKind::Sift => ("match sift", "tie points sift"),
+            DetectorKind::Surf => ("match surf", "tie points surf"),
+        };
+        let options = MatchOptions::default();
+        let (mut row, matches) =
+            fastest(plain, repeat, context, |p| Ok(match_features(&features, &of_b, &options, p)?))?;
+        row.result = format!("{} matches", matches.len());
+        rows.push(row);
+        let options = TieOptions::default();
+        let (mut row, tie) =
+            fastest(verified, repeat, context, |p| Ok(tie_points(&features, &of_b, &options, p)?))?;
+        row.result = format!("{} inliers", tie.inliers.len());
+        rows.push(row);
     }
     for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
         let options = GaussOptions::sigma(sigma);
@@ -78,28 +85,6 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
         rows.push(fastest(name, repeat, context, smooth)?.0);
     }
     print(name, a, &rows, context)
-}
-
-/// Matching and verification of two sets of features.
-fn pair_rows(
-    detector: DetectorKind,
-    a: &Features,
-    b: &Features,
-    repeat: usize,
-    context: &Context,
-) -> Outcome<Vec<Row>> {
-    let (plain, verified) = match detector {
-        DetectorKind::Sift => ("match sift", "tie points sift"),
-        DetectorKind::Surf => ("match surf", "tie points surf"),
-    };
-    let options = MatchOptions::default();
-    let (mut matching, matches) =
-        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, p)?))?;
-    matching.result = format!("{} matches", matches.len());
-    let options = TieOptions::default();
-    let (mut tying, tie) = fastest(verified, repeat, context, |p| Ok(tie_points(a, b, &options, p)?))?;
-    tying.result = format!("{} inliers", tie.inliers.len());
-    Ok(vec![matching, tying])
 }
 
 /// The fastest of several runs, each with a profile of its own.
