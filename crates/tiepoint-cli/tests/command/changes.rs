@@ -29,19 +29,16 @@ pub(super) fn pool(folder: &Folder, scenes: u64, views: u32) -> Vec<Vec<u8>> {
             all.push(match i % 3 {
                 // A focal length, on which two-view geometry depends.
                 0 => with_exif_chunk(&plain, &exif(26, (0xa405, 3, 1, 30 + 5 * i), &[])),
-                1 => with_exif_chunk(&plain, &north(i)),
+                // A position, some metres further north for each.
+                1 => {
+                    with_exif_chunk(&plain, &position([48, 1, 0, 1, 20 * i, 100], [48, 1, 0, 1, 20 * i, 100]))
+                }
                 _ => plain,
             });
         }
     }
     folder.remove("one.png");
     all
-}
-
-/// Camera data that hold a position, some metres further north for each `i`.
-fn north(i: u32) -> Vec<u8> {
-    let angle = [48, 1, 0, 1, 20 * i, 100];
-    position(angle, angle)
 }
 
 /// Photographs, masks and a list of pairs that change, and the options of the runs.
@@ -378,14 +375,11 @@ impl World {
         }
     }
 
-    /// The names of the photographs that exist, readable or not.
-    fn present(&self) -> Vec<String> {
-        (0..NAMES).map(name).filter(|name| self.photograph(name).symlink_metadata().is_ok()).collect()
-    }
-
     /// Makes a random change and returns its description.
     fn change(&mut self, random: &mut Random) -> String {
-        let present = self.present();
+        // The photographs that exist, readable or not.
+        let exists = |name: &String| self.photograph(name).symlink_metadata().is_ok();
+        let present: Vec<String> = (0..NAMES).map(name).filter(exists).collect();
         let one = match present.len() {
             0 => name(0),
             n => present[below(random, n)].clone(),

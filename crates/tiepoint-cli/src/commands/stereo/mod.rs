@@ -211,7 +211,6 @@ impl PairJob<'_> {
             let (left, found) = (left.display(), sides[0].image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        let named = |failure: Failure| failure.about(self.names());
         let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
             let ready = match arguments.rectify {
                 true => Ready::rectified(sides, self.pair, work, cpu)?,
@@ -219,7 +218,7 @@ impl PairJob<'_> {
             };
             ready.halved(arguments.halvings(), cpu)
         });
-        let ready = ready.map_err(named)?;
+        let ready = ready.map_err(|failure| failure.about(self.names()))?;
         // The range was estimated for this pair alone; those of other pairs may fit the format.
         self.check_range(&ready.options, arguments.offsets).map_err(|e| Failure::work(e.to_string()))?;
         Ok((ready, clock.spent(cpu)))
