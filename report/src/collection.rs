@@ -258,7 +258,7 @@ impl CollectionView<'_> {
                 cell * 0.94,
                 thumbnail.size.width,
                 thumbnail.size.height,
-                still::image(thumbnail, 0.0, 0.0, ""),
+                still::image(thumbnail, 0.0, ""),
             );
         }
         let matrix = format!(

@@ -109,7 +109,7 @@ impl DisparityView<'_> {
         let (cw, ch) = (colours.size().width * step, colours.size().height * step);
         let gap = if pictures.is_some() { width + (width / 64).clamp(1, 32) } else { 0 };
         let [left, right] = match pictures {
-            Some([a, b]) => [still::image(a, 0.0, 0.0, ""), still::image(b, 0.0, 0.0, "display=\"none\"")],
+            Some([a, b]) => [still::image(a, 0.0, ""), still::image(b, 0.0, "display=\"none\"")],
             None => [String::new(), String::new()],
         };
         let content = format!(

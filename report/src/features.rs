@@ -41,7 +41,7 @@ impl Render for FeaturesView<'_> {
             shown.iter().step_by(shown.len().div_ceil(CIRCLES).max(1)).map(circle).collect();
         let content = format!(
             "{}<g fill=\"none\" stroke-width=\"{:.2}\">{circles}</g>",
-            still::image(&picture, 0.0, 0.0, ""),
+            still::image(&picture, 0.0, ""),
             width.max(height) / 700.0
         );
         let column = |value: fn(&Keypoint) -> f32| block::f32s(shown.iter().map(value));

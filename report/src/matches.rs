@@ -96,8 +96,8 @@ pub(crate) fn still([a, b]: &[Embedded; 2], rows: &[&KeypointMatch]) -> String {
     let lines: String = inliers.iter().step_by(inliers.len().div_ceil(LINES).max(1)).map(line).collect();
     let content = format!(
         "{}{}<g stroke-width=\"{:.2}\" stroke-opacity=\".8\">{lines}</g>",
-        still::image(a, 0.0, 0.0, ""),
-        still::image(b, left, 0.0, ""),
+        still::image(a, 0.0, ""),
+        still::image(b, left, ""),
         longest / 900.0
     );
     let label = format!("{} and {} side by side with lines between matches", a.text("name"), b.text("name"));

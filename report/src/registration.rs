@@ -56,8 +56,8 @@ impl Render for RegistrationView<'_> {
         );
         let content = format!(
             "{half}{}{}<path d=\"M{} 0V{height}\" stroke=\"#fff\" stroke-width=\"{:.2}\"/>",
-            still::image(&reference, 0.0, 0.0, ""),
-            still::image(&warped, 0.0, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
+            still::image(&reference, 0.0, ""),
+            still::image(&warped, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
             width / 2.0,
             width / 400.0,
         );

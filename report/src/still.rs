@@ -12,10 +12,10 @@ pub(crate) fn svg(width: f64, height: f64, label: &str, content: &str) -> String
     )
 }
 
-pub(crate) fn image(picture: &Embedded, x: f64, y: f64, more: &str) -> String {
+pub(crate) fn image(picture: &Embedded, x: f64, more: &str) -> String {
     let (id, [width, height]) = (picture.text("id"), picture.covers);
     format!(
-        "<image id=\"{id}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
+        "<image id=\"{id}\" x=\"{x}\" y=\"0\" width=\"{width}\" height=\"{height}\" \
          preserveAspectRatio=\"none\" {more} href=\"{}\"/>",
         picture.url
     )

@@ -24,7 +24,7 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
     let [old, new] = [named(before, a, "before", "a")?, named(after, b, "after", "b")?];
     let Size { width, height } = new.size;
     let gap = width as f64 * 1.02;
-    let content = still::image(&old, 0.0, 0.0, "") + &still::image(&new, gap, 0.0, "");
+    let content = still::image(&old, 0.0, "") + &still::image(&new, gap, "");
     let still =
         still::svg(gap + width as f64, height as f64, "The registered picture, before and after", &content);
     let mut data = b.clone();
@@ -79,7 +79,7 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
         if !b[key].is_null() {
             let picture = after.picture(&b[key], &format!("{id}-{suffix}"))?;
             (width, height) = (picture.size.width as f64, picture.size.height as f64);
-            content += &still::image(&picture, 0.0, 0.0, more);
+            content += &still::image(&picture, 0.0, more);
             data[key] = picture.described;
         }
     }
