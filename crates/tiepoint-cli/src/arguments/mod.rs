@@ -4,7 +4,6 @@
 
 pub(crate) mod bench;
 pub(crate) mod collect;
-pub(crate) mod completions;
 pub(crate) mod compress;
 pub(crate) mod demo;
 pub(crate) mod detect;
@@ -25,8 +24,8 @@ pub(crate) mod values;
 
 use bench::BenchArguments;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use collect::CollectArguments;
-use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
 use detect::DetectArguments;
 use evaluate::EvaluateArguments;
@@ -35,6 +34,7 @@ use r#match::MatchArguments;
 use rectify::RectifyArguments;
 use register::RegisterArguments;
 use report::ComparisonArguments;
+use std::path::PathBuf;
 use stereo::StereoArguments;
 use values::Devices;
 
@@ -120,10 +120,16 @@ pub(crate) enum Command {
     /// Try everything on photographs and synthetic scenes, and write pictures and an HTML page
     Demo(DemoArguments),
     /// Print a script that makes a shell complete this command's words
-    Completions(CompletionsArguments),
+    Completions {
+        /// The shell, whose script goes to stdout
+        shell: Shell,
+    },
     /// Manual pages: one for each command
     #[command(hide = true)]
-    Man(ManArguments),
+    Man {
+        /// The folder to fill; it is made if it does not exist
+        folder: PathBuf,
+    },
 }
 
 /// Names that the library's errors use for values that are not in its tables, and the flags that set them.

@@ -45,8 +45,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Bench(a) => within(&on_device()?, |context| bench::run(a, context)),
         Command::Devices => within(&on_cpu()?, devices::run),
         Command::Demo(a) => within(&on_device()?, |context| demo::run(a, context)),
-        Command::Completions(a) => completions::run(a),
-        Command::Man(a) => completions::write_manual(a),
+        Command::Completions { shell } => completions::run(*shell),
+        Command::Man { folder } => completions::write_manual(folder),
     }
 }
 
@@ -68,8 +68,8 @@ fn check(command: &Command) -> Outcome {
         Command::Bench(_)
         | Command::Devices
         | Command::Demo(_)
-        | Command::Completions(_)
-        | Command::Man(_) => Ok(()),
+        | Command::Completions { .. }
+        | Command::Man { .. } => Ok(()),
     }
 }
 
