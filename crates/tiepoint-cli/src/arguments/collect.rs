@@ -29,17 +29,43 @@ pub(crate) struct CollectArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
     /// List the photographs, and make the work folder with the options of all stages
-    Scan(ScanArguments),
+    Scan {
+        /// Photographs, or folders of them
+        #[arg(required = true, value_name = "IMAGES")]
+        images: Vec<PathBuf>,
+        #[command(flatten)]
+        work: WorkArguments,
+        #[command(flatten)]
+        options: OptionArguments,
+    },
     /// Find the features of every photograph
-    Features(FeatureArguments),
+    Features {
+        #[command(flatten)]
+        part: PartArguments,
+        #[command(flatten)]
+        unreadable: UnreadableArguments,
+        #[command(flatten)]
+        limits: PhotographLimits,
+    },
     /// Choose the pairs to match
     Pairs(PartArguments),
     /// Match every pair and verify its geometry
     Match(PartArguments),
     /// Write COLMAP's database, or tie points for other programs
-    Export(ExportArguments),
+    Export {
+        #[command(flatten)]
+        work: WorkArguments,
+        #[command(flatten)]
+        output: OutputArguments,
+    },
     /// Show what is done and what is left
-    Status(StatusArguments),
+    Status {
+        #[command(flatten)]
+        work: WorkArguments,
+        /// Divide the work into N parts and name those that are not done; --shard I/N does part I
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        parts: Option<u32>,
+    },
 }
 
 impl CollectArguments {
@@ -47,9 +73,13 @@ impl CollectArguments {
     pub(crate) fn check(&self) -> Outcome {
         match &self.stage {
             None => self.whole.options.options().map(drop),
-            Some(Stage::Scan(scan)) => scan.options.options().map(drop),
+            Some(Stage::Scan { options, .. }) => options.options().map(drop),
             Some(
-                Stage::Features(_) | Stage::Pairs(_) | Stage::Match(_) | Stage::Export(_) | Stage::Status(_),
+                Stage::Features { .. }
+                | Stage::Pairs(_)
+                | Stage::Match(_)
+                | Stage::Export { .. }
+                | Stage::Status { .. },
             ) => Ok(()),
         }
     }
@@ -86,30 +116,10 @@ impl WholeArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ScanArguments {
-    /// Photographs, or folders of them
-    #[arg(required = true, value_name = "IMAGES")]
-    pub(crate) images: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) work: WorkArguments,
-    #[command(flatten)]
-    pub(crate) options: OptionArguments,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct WorkArguments {
     /// The work folder
     #[arg(long, value_name = "DIR")]
     pub(crate) work: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatusArguments {
-    #[command(flatten)]
-    pub(crate) work: WorkArguments,
-    /// Divide the work into N parts and name those that are not done; --shard I/N does part I
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) parts: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -122,29 +132,11 @@ pub(crate) struct PartArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct FeatureArguments {
-    #[command(flatten)]
-    pub(crate) part: PartArguments,
-    #[command(flatten)]
-    pub(crate) unreadable: UnreadableArguments,
-    #[command(flatten)]
-    pub(crate) limits: PhotographLimits,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct UnreadableArguments {
     /// End with an error if more than N photographs cannot be read, with those of other parts so far. They are always reported
     /// and left out
     #[arg(long, value_name = "N")]
     pub(crate) max_unreadable: Option<usize>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportArguments {
-    #[command(flatten)]
-    pub(crate) work: WorkArguments,
-    #[command(flatten)]
-    pub(crate) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]

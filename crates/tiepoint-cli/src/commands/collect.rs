@@ -25,23 +25,25 @@ use tiepoint_report::CollectionPage;
 pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
         None => whole(&arguments.whole, context),
-        Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
-        Some(Stage::Features(a)) => {
-            let collection = open(&a.part.work)?.with_limits(a.limits.options());
-            let found = features_of_part(&collection, a.part.shard, context);
-            go_on(found.and_then(|found| a.unreadable.check(0, &found, &collection)), true)
+        Some(Stage::Scan { images, work, options }) => {
+            scan(&work.work, images, &options.options()?, context).map(drop)
+        }
+        Some(Stage::Features { part, unreadable, limits }) => {
+            let collection = open(&part.work)?.with_limits(limits.options());
+            let found = features_of_part(&collection, part.shard, context);
+            go_on(found.and_then(|found| unreadable.check(0, &found, &collection)), true)
         }
         Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), true),
         Some(Stage::Match(a)) => {
             let collection = open(&a.work)?;
             go_on(match_part(&collection, a.shard, context), true)
         }
-        Some(Stage::Export(a)) => {
-            results(&a.output)?.check()?;
-            let collection = exported(open(&a.work)?, &a.output)?;
-            export(&collection, &a.output, || Ok(()), context)
+        Some(Stage::Export { work, output }) => {
+            results(output)?.check()?;
+            let collection = exported(open(work)?, output)?;
+            export(&collection, output, || Ok(()), context)
         }
-        Some(Stage::Status(a)) => status(&open(&a.work)?, a.parts, context),
+        Some(Stage::Status { work, parts }) => status(&open(work)?, *parts, context),
     }
 }
 
