@@ -219,7 +219,7 @@ impl Device {
             let gpu = opened.and_then(|o| o.processor.gpu_now().ok().flatten().cloned());
             gpu.map_or(Ok(()), |gpu| gpu.release_memory())
         })
-        .map_err(|e| raised(e.into()))
+        .map_err(raised)
     }
 
     fn __repr__(&self) -> String {

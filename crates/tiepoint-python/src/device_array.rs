@@ -205,7 +205,7 @@ impl DeviceArray {
             buffer: &Buffer<T>,
             shape: &[usize],
         ) -> PyResult<Bound<'py, PyAny>> {
-            let values = py.detach(|| buffer.first(shape.iter().product())).map_err(|e| raised(e.into()))?;
+            let values = py.detach(|| buffer.first(shape.iter().product())).map_err(raised)?;
             shaped(py, values, shape)
         }
         self.gpu()?;
@@ -281,12 +281,12 @@ impl DeviceArray {
                 .map_err(raised)?,
             false => (*self.numbers).clone(),
         };
-        let address = for_numbers!(&numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
+        let address = for_numbers!(&numbers, buffer => buffer.share()).map_err(raised)?;
         if let Some(handle) = stream {
             #[expect(unsafe_code, reason = "a handle of another program")]
             // SAFETY: the consumer says that this is its stream.
             let stream = unsafe { ForeignStream::from_handle(handle) };
-            gpu.signal(stream).map_err(|e| raised(e.into()))?;
+            gpu.signal(stream).map_err(raised)?;
         }
         let device = gpu.info().index as i32;
         let (shape, owner) = (self.shape.clone(), Box::new(numbers));
@@ -302,8 +302,8 @@ impl DeviceArray {
             let message = format!("memory of {} has no __cuda_array_interface__", self.device());
             return Err(pyo3::exceptions::PyAttributeError::new_err(message));
         }
-        let address = for_numbers!(&*self.numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
-        py.detach(|| gpu.finish()).map_err(|e| raised(e.into()))?;
+        let address = for_numbers!(&*self.numbers, buffer => buffer.share()).map_err(raised)?;
+        py.detach(|| gpu.finish()).map_err(raised)?;
         let typestr = match &*self.numbers {
             Numbers::I8(_) => "|i1",
             Numbers::I64(_) => "<i8",

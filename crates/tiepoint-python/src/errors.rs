@@ -6,7 +6,8 @@ use tiepoint::{Error, ErrorKind};
 
 /// The exception for an error. Files that cannot be opened, read or written are `OSError`, whose subclasses Python
 /// chooses by the number of the error.
-pub(crate) fn raised(error: Error) -> PyErr {
+pub(crate) fn raised(error: impl Into<Error>) -> PyErr {
+    let error = error.into();
     let made = Python::attach(|py| match &error {
         Error::Io { path, source } => {
             let class = py.import("builtins")?.getattr("OSError")?;

@@ -119,7 +119,7 @@ impl Tensor {
 
     fn of_dlpack(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
         let py = object.py();
-        let stream = gpu.stream().map_err(|e| raised(e.into()))?.handle();
+        let stream = gpu.stream().map_err(raised)?.handle();
         let named = dict!(py, { "stream": stream, "max_version": (1, 1) });
         let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
             // Producers from before version 1.
@@ -223,7 +223,7 @@ impl Tensor {
             )));
         }
         // SAFETY: as in `typed`.
-        unsafe { gpu.foreign(self.address, len, self.owner) }.map_err(|e| raised(e.into()))
+        unsafe { gpu.foreign(self.address, len, self.owner) }.map_err(raised)
     }
 
     /// A copy of the array in the host's memory.
@@ -239,7 +239,7 @@ impl Tensor {
         ) -> PyResult<Bound<'py, PyAny>> {
             let shape = tensor.shape.clone();
             let buffer = tensor.buffer::<T>(gpu, what)?;
-            let values = py.detach(move || buffer.to_vec()).map_err(|e| raised(e.into()))?;
+            let values = py.detach(move || buffer.to_vec()).map_err(raised)?;
             shaped(py, values, &shape)
         }
         match self.dtype {
@@ -265,7 +265,7 @@ fn wait_for(gpu: &Gpu, handle: u64) -> PyResult<()> {
     #[expect(unsafe_code, reason = "a handle of another program")]
     // SAFETY: the producer says that this is its stream.
     let stream = unsafe { ForeignStream::from_handle(handle) };
-    gpu.wait_for(stream).map_err(|e| raised(e.into()))
+    gpu.wait_for(stream).map_err(raised)
 }
 
 /// NumPy's name of a type of number.
