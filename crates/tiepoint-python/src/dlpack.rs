@@ -89,21 +89,13 @@ struct ManagedVersioned {
 /// The function that frees a tensor.
 type Deleter<M> = unsafe extern "C" fn(*mut M);
 
-/// The parts of either structure.
-struct Parts<M> {
-    tensor: DlTensor,
-    manager: *mut c_void,
-    deleter: Option<Deleter<M>>,
-    /// The memory is the consumer's alone.
-    copied: bool,
-}
-
 /// The structure in a capsule: that of version 1, or the one before it.
 trait Structure: Sized {
     /// The names of capsules before and after they are consumed.
     const NAMES: [&CStr; 2];
 
-    fn of(parts: Parts<Self>) -> Self;
+    /// Without a manager. If `copied`, the memory is the consumer's alone.
+    fn of(tensor: DlTensor, deleter: Deleter<Self>, copied: bool) -> Self;
     fn tensor(&mut self) -> &mut DlTensor;
     fn manager(&mut self) -> &mut *mut c_void;
     fn deleter(&self) -> Option<Deleter<Self>>;
@@ -114,8 +106,8 @@ trait Structure: Sized {
 impl Structure for Managed {
     const NAMES: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
 
-    fn of(Parts { tensor, manager, deleter, copied: _ }: Parts<Self>) -> Self {
-        Self { tensor, manager, deleter }
+    fn of(tensor: DlTensor, deleter: Deleter<Self>, _copied: bool) -> Self {
+        Self { tensor, manager: ptr::null_mut(), deleter: Some(deleter) }
     }
     fn tensor(&mut self) -> &mut DlTensor {
         &mut self.tensor
@@ -134,9 +126,9 @@ impl Structure for Managed {
 impl Structure for ManagedVersioned {
     const NAMES: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
 
-    fn of(Parts { tensor, manager, deleter, copied }: Parts<Self>) -> Self {
+    fn of(tensor: DlTensor, deleter: Deleter<Self>, copied: bool) -> Self {
         let flags = if copied { COPIED } else { READ_ONLY };
-        Self { version: VERSION, manager, deleter, flags, tensor }
+        Self { version: VERSION, manager: ptr::null_mut(), deleter: Some(deleter), flags, tensor }
     }
     fn tensor(&mut self) -> &mut DlTensor {
         &mut self.tensor
@@ -368,16 +360,10 @@ fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<
     let Exported { address, device, dtype, shape, copied, owner } = exported;
     let strides = compact(&shape);
     let shape: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
-    let tensor = DlTensor {
-        data: address as *mut c_void,
-        device: Device { kind: CUDA as i32, id: device },
-        ndim: shape.len() as i32,
-        dtype,
-        shape: ptr::null_mut(),
-        strides: ptr::null_mut(),
-        byte_offset: 0,
-    };
-    let managed = M::of(Parts { tensor, manager: ptr::null_mut(), deleter: Some(delete::<M>), copied });
+    let device = Device { kind: CUDA as i32, id: device };
+    let (data, ndim) = (address as *mut c_void, shape.len() as i32);
+    let tensor = DlTensor { data, device, ndim, dtype, ..DlTensor::empty() };
+    let managed = M::of(tensor, delete::<M>, copied);
     let mut kept = Box::new(Kept { managed, shape, strides, _owner: owner });
     let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
     (kept.managed.tensor().shape, kept.managed.tensor().strides) = (shape, strides);
