@@ -2,7 +2,7 @@
 
 use crate::device::{Device, device_of, run_on, run_sized_on};
 use crate::device_array::Numbers;
-use crate::errors::{raised, spelled, wrong_image};
+use crate::errors::{raised, spelled};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
 use crate::image::{rows, vector};
@@ -61,15 +61,12 @@ fn both_there(a: &Bound<'_, Features>, b: &Bound<'_, Features>) -> bool {
     a.get().device_there().is_some() && b.get().device_there().is_some()
 }
 
-fn arrays_there<'py, const N: usize>(
+fn arrays_there<'py>(
     py: Python<'py>,
-    arrays: [(Numbers, Vec<usize>); N],
-) -> PyResult<[Bound<'py, PyAny>; N]> {
-    let mut made = Vec::with_capacity(N);
-    for (numbers, shape) in arrays {
-        made.push(device_array(py, numbers, shape)?.into_bound(py));
-    }
-    made.try_into().map_err(|_| wrong_image("arrays were not made"))
+    arrays: [(Numbers, Vec<usize>); 3],
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let [a, b, c] = arrays.map(|(numbers, shape)| device_array(py, numbers, shape));
+    Ok([a?, b?, c?].map(|array| array.into_bound(py)))
 }
 
 /// The amount of work, in pixels of a detector: a pair of descriptors takes a quarter of the time of a pixel.
@@ -90,8 +87,7 @@ pub(crate) fn nearest<'py>(
     {
         let GpuNeighbours { index, distance, second } = found;
         let shape = vec![index.len()];
-        let distances = [distance, second].map(|column| (Numbers::F32(column), shape.clone()));
-        let [distance, second] = distances;
+        let [distance, second] = [distance, second].map(|column| (Numbers::F32(column), shape.clone()));
         return arrays_there(py, [(Numbers::I64(index), shape), distance, second]);
     }
     let searched = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.nearest_neighbours(a, b))?;
