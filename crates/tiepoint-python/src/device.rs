@@ -200,7 +200,7 @@ impl Device {
 
     /// The limit of memory in bytes, if one was given.
     #[getter]
-    fn memory(&self) -> Option<u64> {
+    pub(crate) fn memory(&self) -> Option<u64> {
         self.memory
     }
 
@@ -243,10 +243,6 @@ impl Device {
 }
 
 impl Device {
-    pub(crate) fn limit(&self) -> Option<u64> {
-        self.memory
-    }
-
     pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
         let _making = Making::begin();
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

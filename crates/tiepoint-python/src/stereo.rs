@@ -34,7 +34,7 @@ impl Stereo {
         let mut options = StereoOptions::default().with(options)?;
         options.check().map_err(raised)?;
         let device = device_of(py, device)?;
-        if let Some(limit) = device.get().limit() {
+        if let Some(limit) = device.get().memory() {
             options.memory = Some(options.memory.map_or(limit, |memory| memory.min(limit)));
         }
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
