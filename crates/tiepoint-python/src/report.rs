@@ -81,13 +81,9 @@ impl Shown {
         }
     }
 
-    fn model(view: &Bound<'_, PyDict>) -> PyResult<Option<Model>> {
-        let model = optional(view, "model")?.map(|model| model.extract::<NamedModel<'_>>()).transpose()?;
-        model.map(|(kind, matrix)| model_of(&kind, &matrix)).transpose()
-    }
-
     fn matches(view: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let model = Self::model(view)?;
+        let model = optional(view, "model")?.map(|model| model.extract::<NamedModel<'_>>()).transpose()?;
+        let model = model.map(|(kind, matrix)| model_of(&kind, &matrix)).transpose()?;
         let (a, b) = (item(view, "features_a")?, item(view, "features_b")?);
         let py = view.py();
         let (a, b) = (a.cast::<Features>()?.get().found(py)?, b.cast::<Features>()?.get().found(py)?);

@@ -209,11 +209,14 @@ impl Stereo {
         no_data: Option<f32>,
         volume: Option<(&Picture, Option<f32>)>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let on_host = || {
+            let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
+            let costs = volume.map(|(costs, scale)| Ok((costs.on_host(py)?, scale))).transpose()?;
+            PyResult::Ok((left, right, costs))
+        };
         let costs = volume.map(|(costs, _)| costs);
         if pair.iter().chain(costs).all(|picture| matches!(picture, Picture::Host(_))) {
-            let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
-            let costs =
-                volume.map(|(costs, scale)| Ok::<_, PyErr>((costs.on_host(py)?, scale))).transpose()?;
+            let (left, right, costs) = on_host()?;
             let found = self.device.get().run_sized(py, left.view().size().area(), |processor| {
                 let a = held(left.view(), masks[0], no_data)?;
                 let b = held(right.view(), masks[1], no_data)?;
@@ -250,9 +253,7 @@ impl Stereo {
             Some(found) => found,
             // Too large for the device at once: it is computed in bands of rows or by the CPU, through the host.
             None => {
-                let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
-                let costs = volume.map(|(costs, scale)| Ok::<_, PyErr>((costs.on_host(py)?, scale)));
-                let costs = costs.transpose()?;
+                let (left, right, costs) = on_host()?;
                 self.device.get().run(py, |processor| {
                     let pair = [left.view(), right.view()];
                     uploaded(processor, &self.computed(pair, costs.as_ref(), masks, processor)?)
