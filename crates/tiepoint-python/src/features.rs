@@ -481,8 +481,8 @@ fn wrong_type(found: impl std::fmt::Display) -> PyErr {
 
 /// The descriptors of `n` features in memory of another program, and the number of values of each.
 fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescriptors, usize)> {
-    let dimension = dimension(tensor.shape(), n)?;
-    let descriptors = match tensor.dtype() {
+    let dimension = dimension(&tensor.shape, n)?;
+    let descriptors = match tensor.dtype {
         DataType::U8 => GpuDescriptors::U8(tensor.buffer(gpu, "descriptors")?),
         DataType::F32 => GpuDescriptors::F32(tensor.buffer(gpu, "descriptors")?),
         other => return Err(wrong_type(crate::tensor::name_of(other))),

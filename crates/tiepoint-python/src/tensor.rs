@@ -7,10 +7,11 @@
 //! be copied.
 
 use crate::device::{Device, device_of};
+use crate::device_array::{DeviceArray, Numbers};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
 use crate::errors::{raised, wrong_image};
 use crate::exchange::Exchange;
-use crate::image::{Shape, image_shape, shaped};
+use crate::image::{Shape, image_shape};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -95,8 +96,8 @@ enum Owner {
 
 pub(crate) struct Tensor {
     address: u64,
-    dtype: DataType,
-    shape: Vec<usize>,
+    pub(crate) dtype: DataType,
+    pub(crate) shape: Vec<usize>,
     /// In elements.
     strides: Vec<i64>,
     owner: Owner,
@@ -111,10 +112,14 @@ impl Tensor {
             wait_for(gpu, stream)?;
             return Self::of_imported(imported, gpu, what);
         }
-        match object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            true => Self::of_dlpack(object, gpu, what),
-            false => Self::of_interface(object, gpu, what),
+        if object.hasattr(intern!(object.py(), "__dlpack__"))? {
+            return Self::of_dlpack(object, gpu, what);
         }
+        let (tensor, stream) = interface(object, what)?;
+        if let Some(handle) = stream {
+            wait_for(gpu, handle)?;
+        }
+        Ok(tensor)
     }
 
     fn of_dlpack(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
@@ -141,15 +146,6 @@ impl Tensor {
             )));
         }
         Ok(imported.into())
-    }
-
-    /// By the CUDA array interface, <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>.
-    fn of_interface(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
-        let (tensor, stream) = interface(object, what)?;
-        if let Some(handle) = stream {
-            wait_for(gpu, handle)?;
-        }
-        Ok(tensor)
     }
 
     pub(crate) fn image(self, gpu: &Gpu, what: &str, shape: Shape) -> PyResult<AnyGpuImage> {
@@ -201,14 +197,6 @@ impl Tensor {
         unsafe { GpuImage::foreign(gpu, self.address, layout, self.owner) }.map_err(raised)
     }
 
-    pub(crate) fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    pub(crate) fn dtype(&self) -> DataType {
-        self.dtype
-    }
-
     /// All numbers, which must be without gaps.
     #[expect(unsafe_code, reason = "an address of another program")]
     pub(crate) fn buffer<T: Element>(self, gpu: &Gpu, what: &str) -> PyResult<Buffer<T>> {
@@ -233,23 +221,17 @@ impl Tensor {
         gpu: &Gpu,
         what: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        fn of<'py, T: Element + numpy::Element>(
-            (py, gpu, what): (Python<'py>, &Gpu, &str),
-            tensor: Tensor,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            let shape = tensor.shape.clone();
-            let buffer = tensor.buffer::<T>(gpu, what)?;
-            let values = py.detach(move || buffer.to_vec()).map_err(raised)?;
-            shaped(py, values, &shape)
-        }
-        match self.dtype {
-            DataType::I8 => of::<i8>((py, gpu, what), self),
-            DataType::U8 => of::<u8>((py, gpu, what), self),
-            DataType::F32 => of::<f32>((py, gpu, what), self),
+        let shape = self.shape.clone();
+        let numbers = match self.dtype {
+            DataType::I8 => Numbers::I8(self.buffer(gpu, what)?),
+            DataType::U8 => Numbers::U8(self.buffer(gpu, what)?),
+            DataType::F32 => Numbers::F32(self.buffer(gpu, what)?),
             other => {
-                Err(wrong_image(&format!("{what} holds {}: expected float32, int8 or uint8", name_of(other))))
+                let kind = name_of(other);
+                return Err(wrong_image(&format!("{what} holds {kind}: expected float32, int8 or uint8")));
             }
-        }
+        };
+        DeviceArray::new(numbers, shape).numpy(py)
     }
 }
 
@@ -282,7 +264,8 @@ pub(crate) fn name_of(dtype: DataType) -> String {
     format!("{kind}{}", dtype.bits)
 }
 
-/// An array by its CUDA array interface, and the stream whose work must end before it is complete.
+/// An array by its CUDA array interface, <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>, and the
+/// stream whose work must end before it is complete.
 fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(Tensor, Option<u64>)> {
     let wrong = |why: String| PyBufferError::new_err(format!("{what}: its __cuda_array_interface__ {why}"));
     let told = object.getattr("__cuda_array_interface__")?;
