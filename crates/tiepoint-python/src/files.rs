@@ -3,9 +3,8 @@
 use crate::device::{abandonable, bytes, count, writing};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
-use crate::image::{Input, any_output, output, rows, shaped, table, values};
+use crate::image::{Input, any_output, output, rows, table, values, vector};
 use crate::stereo::with_nan;
-use numpy::Element;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList};
@@ -143,27 +142,18 @@ pub(crate) fn write_matches(
     .map_err(raised)
 }
 
-/// Two numbers of every match.
-fn column<'py, T: Element>(
-    py: Python<'py>,
-    rows: &[MatchRow],
-    of: impl Fn(&MatchRow) -> [T; 2],
-) -> PyResult<Bound<'py, PyAny>> {
-    shaped(py, rows.iter().flat_map(of).collect(), &[rows.len(), 2])
-}
-
 /// The tie points in a file.
 #[pyfunction]
 pub(crate) fn read_matches(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let ReadMatches { names, rows, .. } =
+    let ReadMatches { names, rows: found, .. } =
         abandonable(py, move || match_files::read_matches(path))?.map_err(raised)?;
-    let inliers = rows.iter().map(|row| row.inlier).collect();
+    let pair = |row: &MatchRow| [row.pair.a, row.pair.b].map(i64::from);
     Ok(dict!(py, {
-        "xy_a": column(py, &rows, |row| row.a_xy)?,
-        "xy_b": column(py, &rows, |row| row.b_xy)?,
-        "scales": column(py, &rows, |row| row.scales)?,
-        "pairs": column(py, &rows, |row| [row.pair.a, row.pair.b].map(i64::from))?,
-        "inliers": shaped::<bool>(py, inliers, &[rows.len()])?,
+        "xy_a": rows(py, found.iter().map(|row| row.a_xy).collect())?,
+        "xy_b": rows(py, found.iter().map(|row| row.b_xy).collect())?,
+        "scales": rows(py, found.iter().map(|row| row.scales).collect())?,
+        "pairs": rows(py, found.iter().map(pair).collect())?,
+        "inliers": vector::<bool>(py, found.iter().map(|row| row.inlier).collect()),
         "names": names.map(|[a, b]| (a, b)),
     }))
 }
@@ -353,10 +343,10 @@ pub(crate) fn read_calibration<'py>(
     for (camera, (matrix, lens)) in rig.cameras.iter().zip([("K1", "D1"), ("K2", "D2")]) {
         fields.set_item(matrix, rows(py, camera.matrix().to_vec())?)?;
         let Distortion { k1, k2, p1, p2, k3 } = camera.distortion;
-        fields.set_item(lens, crate::image::vector(py, vec![k1, k2, p1, p2, k3]))?;
+        fields.set_item(lens, vector(py, vec![k1, k2, p1, p2, k3]))?;
     }
     fields.set_item("R", rows(py, rig.rotation.to_vec())?)?;
-    fields.set_item("T", crate::image::vector(py, rig.translation.to_vec()))?;
+    fields.set_item("T", vector(py, rig.translation.to_vec()))?;
     let [left, right] = rig.sizes;
     for (key, size) in [("size", left), ("size2", right.filter(|_| right != left))] {
         fields.set_item(key, size.map(|size| (size.width, size.height)))?;
