@@ -249,7 +249,9 @@ impl Device {
         let process = std::process::id();
         match &*opened {
             Some(o) if o.process == process => return Ok(o.processor.clone()),
-            Some(o) if matches!(o.processor.gpu_now(), Ok(Some(_))) => return Err(self.forked()),
+            Some(o) if matches!(o.processor.gpu_now(), Ok(Some(_))) => {
+                return Err(forked(&self.device.to_string()));
+            }
             // The pool's threads belong to another process; this one cannot end them.
             Some(_) => std::mem::forget(opened.take()),
             None => {}
@@ -261,7 +263,7 @@ impl Device {
             false => self.device,
         };
         if device != cpu && is_forked {
-            return Err(self.forked());
+            return Err(forked(&self.device.to_string()));
         }
         let processor = device.open(self.threads)?.cancelled_by(&self.cancel);
         processor.when_open(move |has_gpu| {
@@ -274,10 +276,6 @@ impl Device {
         });
         let alone = processor.clone().without_gpu().with_cpu(Cpu::sequential().cancelled_by(&self.cancel));
         Ok(opened.insert(Opened { process, processor, alone }).processor.clone())
-    }
-
-    fn forked(&self) -> tiepoint::Error {
-        forked(&self.device.to_string())
     }
 
     /// The processor, opened if need be, without the interpreter's lock.

@@ -128,10 +128,6 @@ impl DeviceArray {
         }
     }
 
-    fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-
     /// The capsule of a copy in the host's memory.
     fn on_host<'py>(
         &self,
@@ -172,13 +168,13 @@ impl DeviceArray {
     /// The number of elements.
     #[getter]
     fn size(&self) -> usize {
-        self.len()
+        self.shape.iter().product()
     }
 
     /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.len() * usize::from(self.numbers.dtype().bits / 8)
+        self.size() * usize::from(self.numbers.dtype().bits / 8)
     }
 
     /// The type of the numbers, as a NumPy dtype.
@@ -315,7 +311,7 @@ impl DeviceArray {
             "shape": self.shape(py)?,
             "typestr": typestr,
             // Not marked as read-only, because PyTorch refuses read-only arrays.
-            "data": (if self.len() == 0 { 0 } else { address }, false),
+            "data": (if self.size() == 0 { 0 } else { address }, false),
             "strides": py.None(),
             "stream": py.None(),
             "version": 3,

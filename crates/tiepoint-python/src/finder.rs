@@ -19,14 +19,7 @@ use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{Image, Mask, Pixels, Range, prepare, prepare_on_device};
 
-/// The values that become black and white: None for automatic, or two numbers.
-pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
-    let range = range.map_or(Range::Auto, |(low, high)| Range::Between(low, high));
-    range.check().map_err(raised)?;
-    Ok(range)
-}
-
-pub(crate) fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
+fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
     // Options that are None follow from the preset.
     let given = PyDict::new(options.py());
     for (name, value) in options.iter().filter(|(_, value)| !value.is_none()) {
@@ -64,12 +57,11 @@ impl Finder {
         range: Option<(f32, f32)>,
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        Ok(Self {
-            detector: detector(kind, options)?,
-            range: range_of(range)?,
-            device: device_of(py, device)?,
-            opened: OfProcess::default(),
-        })
+        let detector = detector(kind, options)?;
+        // The values that become black and white; None for automatic.
+        let range = range.map_or(Range::Auto, |(low, high)| Range::Between(low, high));
+        range.check().map_err(raised)?;
+        Ok(Self { detector, range, device: device_of(py, device)?, opened: OfProcess::default() })
     }
 
     /// The options, including those from the preset.

@@ -65,11 +65,6 @@ impl Picture {
         self.pixels().size()
     }
 
-    /// The number of channels.
-    pub(crate) fn channels(&self) -> usize {
-        self.pixels().channels()
-    }
-
     /// Runs work on the image: on the GPU that has it, otherwise on a device. `makes` is the number of pixels that come
     /// out, if there may be more than go in.
     pub(crate) fn run<R: Send>(

@@ -230,7 +230,7 @@ impl Stereo {
             [&mut held_left, &mut held_right].into_iter().zip(pair.iter().zip(masks))
         {
             // The host finds transparent pixels and those of the value `no_data`.
-            if no_data.is_some() || matches!(picture.channels(), 2 | 4) {
+            if no_data.is_some() || matches!(picture.pixels().channels(), 2 | 4) {
                 *held = self::held(picture.on_host(py)?.view(), mask, no_data).map_err(raised)?;
             }
         }
