@@ -300,16 +300,9 @@ impl DeviceArray {
         }
         let address = for_numbers!(&*self.numbers, buffer => buffer.share()).map_err(raised)?;
         py.detach(|| gpu.finish()).map_err(raised)?;
-        let typestr = match &*self.numbers {
-            Numbers::I8(_) => "|i1",
-            Numbers::I64(_) => "<i8",
-            Numbers::U8(_) => "|u1",
-            Numbers::U16(_) => "<u2",
-            Numbers::F32(_) => "<f4",
-        };
         Ok(dict!(py, {
             "shape": self.shape(py)?,
-            "typestr": typestr,
+            "typestr": self.dtype(py)?.getattr("str")?,
             // Not marked as read-only, because PyTorch refuses read-only arrays.
             "data": (if self.size() == 0 { 0 } else { address }, false),
             "strides": py.None(),
