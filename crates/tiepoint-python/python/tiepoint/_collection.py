@@ -446,9 +446,7 @@ class Collection:
         FormatError
             When the photograph cannot be read, or has not been searched yet.
         """
-        if name not in self.names:
-            raise OptionError(f"the collection has no photograph {name}")
-        found, reason = self._core.features(self.names.index(name))
+        found, reason = self._core.features(self._number(name))
         if found is None:
             raise FormatError(f"{name} has no features: {reason}")
         return found
@@ -473,9 +471,13 @@ class Collection:
         MismatchError
             When the features are of a picture of another size, or lie outside of the photograph.
         """
-        if name not in self.names:
+        warn(*self._core.import_features(self._number(name), features))
+
+    def _number(self, name: str) -> int:
+        names = self.names
+        if name not in names:
             raise OptionError(f"the collection has no photograph {name}")
-        warn(*self._core.import_features(self.names.index(name), features))
+        return names.index(name)
 
     def import_matches(self, matches: Mapping[tuple[str, str], Any]) -> None:
         """Store matches that another program found; `match_pairs` verifies them instead of a search.
