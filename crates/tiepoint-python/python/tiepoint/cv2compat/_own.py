@@ -82,14 +82,10 @@ def like(given: Any, found: Any, into: Any = None) -> Any:
     return opencv().UMat(found) if found is not None and any(map(is_umat, several)) else found
 
 
-_BOTH: dict[tuple[Any, Any], Any] = {}
-
-
+@functools.cache
 def _both(kind: Any, theirs: Any) -> Any:
     """A class of errors that are of both kinds."""
-    if (kind, theirs) not in _BOTH:
-        _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
-    return _BOTH[kind, theirs]
+    return type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
 
 
 def raising(call: _Call) -> _Call:
@@ -240,17 +236,11 @@ class Algorithm(metaclass=_Kind):
 
 def checked(name: str, theirs: Any) -> Any:
     """An object of OpenCV. If a function refuses an object of this package, the error tells how to get OpenCV's."""
-    if not isinstance(theirs, types.BuiltinFunctionType):
-        return theirs
-    if (name, theirs) not in _checked:
-        _checked[name, theirs] = _telling(name, theirs)
-    return _checked[name, theirs]
+    return _telling(name, theirs) if isinstance(theirs, types.BuiltinFunctionType) else theirs
 
 
-#: The wrapper of each function, kept so that one name always gives the same object.
-_checked: dict[tuple[str, Any], Any] = {}
-
-
+# Cached so that one name always gives the same object.
+@functools.cache
 def _telling(name: str, theirs: Any) -> Any:
     @functools.wraps(theirs)
     def call(*arguments: Any, **named: Any) -> Any:
