@@ -4,12 +4,12 @@ use crate::device::run_on;
 use crate::errors::{raised, wrong_option};
 use crate::image::{matrix, output, rows};
 use crate::options::named;
-use numpy::Element;
+use crate::stereo::with_nan;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::by_pixel;
 use tiepoint::geometry::Homography;
-use tiepoint::image::{Image, Pixel, PixelKind, Size};
+use tiepoint::image::{Image, PixelKind, Size};
 use tiepoint::synth::{Photometry, Scene, SceneOptions, StereoScene, StereoSceneOptions, Texture};
 
 /// The type of pixels of this name.
@@ -69,16 +69,11 @@ pub(crate) fn scene<'py>(
         .with_blur(blur_noise.0)
         .with_noise(blur_noise.1)
         .with_moving(photometry(light));
-    by_pixel!(type pixel(dtype)?, P => rendered::<P>(py, &options))
-}
-
-fn rendered<'py, T: Pixel + Element + Copy + Default>(
-    py: Python<'py>,
-    options: &SceneOptions,
-) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let found = run_on(py, None, |p| Scene::<T>::render(options, &p.cpu))?;
-    let map = rows(py, found.moving_from_reference.matrix().to_vec())?;
-    Ok([output(py, found.reference)?, output(py, found.moving)?, map])
+    by_pixel!(type pixel(dtype)?, P => {
+        let found = run_on(py, None, |p| Scene::<P>::render(&options, &p.cpu))?;
+        let map = rows(py, found.moving_from_reference.matrix().to_vec())?;
+        Ok([output(py, found.reference)?, output(py, found.moving)?, map])
+    })
 }
 
 #[pyfunction]
@@ -105,24 +100,18 @@ pub(crate) fn stereo_scene<'py>(
         .with_seed(seed)
         .with_noise(noise)
         .with_right(photometry(light));
-    by_pixel!(type pixel(dtype)?, P => stereo_rendered::<P>(py, &options, colour))
-}
-
-fn stereo_rendered<'py, T: Pixel + Element + Copy + Default>(
-    py: Python<'py>,
-    options: &StereoSceneOptions,
-    colour: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    let found = run_on(py, None, |p| {
-        let scene = StereoScene::new(options)?;
-        Image::<f32>::try_filled(options.size, 3, 0.0)?;
-        Ok(if colour { scene.render_colour::<T>(&p.cpu) } else { scene.render::<T>(&p.cpu) })
-    })?;
-    Ok(dict!(py, {
-        "left": output(py, found.left)?,
-        "right": output(py, found.right)?,
-        "truth_left": output(py, crate::stereo::with_nan(found.truth_left))?,
-        "truth_right": output(py, crate::stereo::with_nan(found.truth_right))?,
-        "visible": output(py, found.visible)?,
-    }))
+    by_pixel!(type pixel(dtype)?, P => {
+        let found = run_on(py, None, |p| {
+            let scene = StereoScene::new(&options)?;
+            Image::<f32>::try_filled(options.size, 3, 0.0)?;
+            Ok(if colour { scene.render_colour::<P>(&p.cpu) } else { scene.render::<P>(&p.cpu) })
+        })?;
+        Ok(dict!(py, {
+            "left": output(py, found.left)?,
+            "right": output(py, found.right)?,
+            "truth_left": output(py, with_nan(found.truth_left))?,
+            "truth_right": output(py, with_nan(found.truth_right))?,
+            "visible": output(py, found.visible)?,
+        }))
+    })
 }
