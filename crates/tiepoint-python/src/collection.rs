@@ -344,7 +344,7 @@ impl Collection {
 fn pair_dict(py: Python<'_>, pair: VerifiedPair) -> PyResult<Bound<'_, PyDict>> {
     let matrix = |m: Option<[f64; 9]>| m.map(|m| rows(py, m.as_chunks::<3>().0.to_vec())).transpose();
     let pairs = pair.matches.iter().map(|m| m.map(i64::from)).collect();
-    let result = dict!(py, {
+    Ok(dict!(py, {
         "a": pair.a,
         "b": pair.b,
         "pairs": rows(py, pairs)?,
@@ -353,6 +353,5 @@ fn pair_dict(py: Python<'_>, pair: VerifiedPair) -> PyResult<Bound<'_, PyDict>> 
         "fundamental": matrix(pair.fundamental)?,
         "essential": matrix(pair.essential)?,
         "homography": matrix(pair.homography)?,
-    });
-    Ok(result)
+    }))
 }

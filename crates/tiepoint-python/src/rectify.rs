@@ -18,10 +18,10 @@ use tiepoint::geometry::rectify::{
     from_tie_points,
 };
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
+use tiepoint::geometry::{Correspondence, Model, ModelKind};
 use tiepoint::image::{Made, PixelKind, Size};
 use tiepoint::options::Named;
-use tiepoint::register::{Modality, RegisterOptions, TieOptions, TiePoints};
+use tiepoint::register::{Modality, RegisterOptions, TieOptions};
 use tiepoint::stereo::survey::range_to_search;
 
 /// A rectification with its options, which are checked before a device is opened. It uses the calibrated cameras of
@@ -103,7 +103,12 @@ impl Rectify {
     fn placed(&self, tied: &Tied, sizes: [Size; 2], cpu: &Cpu) -> tiepoint::Result<Placed> {
         let all = tied.correspondences()?;
         let Some(rig) = &self.rig else {
-            let fundamental = fundamental(&tied.tie)?;
+            let Some(Model::Fundamental(fundamental)) = tied.tie.b_from_a else {
+                return Err(tiepoint::Error::Degenerate {
+                    model: ModelKind::Fundamental.noun(),
+                    reason: "the tie points gave no epipolar geometry",
+                });
+            };
             let inliers: Vec<_> = tied.tie.inliers.iter().map(|&i| all[i]).collect();
             let frame = self.frame.unwrap_or(OutputFrame::Fit);
             let pair = from_tie_points(&fundamental, &inliers, sizes, &self.self_calibration, frame, cpu)?;
@@ -121,16 +126,6 @@ impl Rectify {
         let tolerance = self.tie.robust.threshold_px;
         let agreement = rectification.agreement(&rectification.near_rows(&pairs, tolerance));
         Ok(Placed { rectification, exchanged, agreement })
-    }
-}
-
-fn fundamental(tie: &TiePoints) -> tiepoint::Result<Fundamental> {
-    match tie.b_from_a {
-        Some(Model::Fundamental(f)) => Ok(f),
-        _ => Err(tiepoint::Error::Degenerate {
-            model: ModelKind::Fundamental.noun(),
-            reason: "the tie points gave no epipolar geometry",
-        }),
     }
 }
 
