@@ -20,7 +20,7 @@ use tiepoint::image::Size;
 use tiepoint::options::Named;
 use tiepoint::register::warp_onto;
 
-pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model> {
+pub(crate) fn model_of((kind, matrix_): &NamedModel<'_>) -> PyResult<Model> {
     let m = matrix(matrix_, "the matrix of the model")?;
     let kind = ModelKind::from_name(kind).map_err(raised)?;
     let last = |wanted: [f64; 3]| {
@@ -155,7 +155,7 @@ pub(crate) fn residuals<'py>(
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let model = model_of(&model.0, &model.1)?;
+    let model = model_of(&model)?;
     Ok(vector(py, tiepoint::geometry::estimate::residuals(&model, &correspondences(a, b, None)?)))
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn apply<'py>(
     xy: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let places = table::<f64, 2>(xy, "xy")?;
-    match model_of(&model.0, &model.1)? {
+    match model_of(&model)? {
         Model::Fundamental(f) => rows(py, places.iter().map(|&p| f.line_in_b(p)).collect()),
         Model::Essential(e) => rows(py, places.iter().map(|&p| e.fundamental().line_in_b(p)).collect()),
         Model::Homography(h) => {
@@ -183,7 +183,7 @@ pub(crate) fn apply<'py>(
 /// The inverse of a model; None if it has none.
 #[pyfunction]
 pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<Option<NamedModel<'py>>> {
-    let inverse = model_of(&model.0, &model.1)?.inverse();
+    let inverse = model_of(&model)?.inverse();
     inverse.as_ref().map(|inverse| model_tuple(py, inverse)).transpose()
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn warp<'py>(
     size: (usize, usize),
     options: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let model = model_of(&model.0, &model.1)?;
+    let model = model_of(&model)?;
     let options = WarpOptions::default().with(options)?;
     let image = Picture::of(image, device, "the image")?;
     if let Picture::Host(image) = &image {

@@ -110,9 +110,7 @@ fn match_options(
     options: &Bound<'_, PyDict>,
     guide: Option<(NamedModel<'_>, f64)>,
 ) -> PyResult<MatchOptions> {
-    let guide = guide.map(|((kind, matrix), radius)| {
-        Ok::<_, PyErr>(Guide { b_from_a: model_of(&kind, &matrix)?, radius })
-    });
+    let guide = guide.map(|(model, radius)| PyResult::Ok(Guide { b_from_a: model_of(&model)?, radius }));
     let options = MatchOptions::default().with(options)?.with_guide(guide.transpose()?);
     options.check().map_err(raised)?;
     Ok(options)

@@ -6,7 +6,6 @@ use crate::features::Features;
 use crate::files::calibration_of;
 use crate::geometry::{correspondences, model_of};
 use crate::image::{Input, mask, mask_view, table, values};
-use crate::matching::NamedModel;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::assess::{self, Verdict};
@@ -82,8 +81,7 @@ impl Shown {
     }
 
     fn matches(view: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let model = optional(view, "model")?.map(|model| model.extract::<NamedModel<'_>>()).transpose()?;
-        let model = model.map(|(kind, matrix)| model_of(&kind, &matrix)).transpose()?;
+        let model = optional(view, "model")?.map(|model| model_of(&model.extract()?)).transpose()?;
         let (a, b) = (item(view, "features_a")?, item(view, "features_b")?);
         let py = view.py();
         let (a, b) = (a.cast::<Features>()?.get().found(py)?, b.cast::<Features>()?.get().found(py)?);
