@@ -307,11 +307,11 @@ fn mark_in(queue: &CommandQueue, after: &[cl_event]) -> Result<Arc<DriverMark>> 
 fn mark_of(queue: &CommandQueue, event: Event) -> Result<Arc<DriverMark>> {
     // So that the work begins at once, not only when it is waited for.
     queue.flush().map_err(|e| failed("clFlush", e))?;
-    Ok(Arc::new(OpenClMark { event }))
+    Ok(Arc::new(event))
 }
 
 fn event(mark: &DriverMark) -> Result<&Event> {
-    own::<OpenClMark>(mark).map(|mark| &mark.event)
+    own(mark)
 }
 
 fn mem(memory: Raw) -> cl_mem {
@@ -554,7 +554,3 @@ struct OpenClKernel {
 
 // SAFETY: the kernel object is used under the lock `launching` alone.
 unsafe impl Sync for OpenClKernel {}
-
-struct OpenClMark {
-    event: Event,
-}
