@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tiepoint::device::gpu::Api;
+use tiepoint::device::gpu::{self, Api, Devices};
 use tiepoint::device::{Cancel, Cpu, Processor, Progress};
 use tiepoint::options;
 
@@ -52,7 +52,7 @@ fn is_forked() -> bool {
 /// where drivers and compilers that still run would crash.
 #[pyfunction]
 pub(crate) fn finish_background(py: Python<'_>) {
-    py.detach(tiepoint::device::gpu::finish_background);
+    py.detach(gpu::finish_background);
 }
 
 /// How many threads open a device, or take or make a value of a process ([`OfProcess`]): the child of a fork would wait for ever for one
@@ -93,14 +93,14 @@ pub(crate) fn pause_opening(py: Python<'_>) {
         let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let none = MADE.wait_while(making, |making| *making > 0).unwrap_or_else(PoisonError::into_inner);
         FORKING.set(Some(none));
-        tiepoint::device::gpu::pause_opening();
+        gpu::pause_opening();
     });
 }
 
 /// After a fork.
 #[pyfunction]
 pub(crate) fn resume_opening(in_child: bool) {
-    tiepoint::device::gpu::resume_opening(in_child);
+    gpu::resume_opening(in_child);
     FORKING.set(None);
 }
 
@@ -671,22 +671,19 @@ pub(crate) fn run_sized_on<R: Send>(
 /// The devices of this machine: a dictionary for the CPU and each GPU, and one with the reason for each missing driver.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(|api| (api, tiepoint::device::gpu::devices(api))));
-    let is_gpu = |(_, listed): &(Api, Result<tiepoint::device::gpu::Devices, _>)| {
-        listed.as_ref().is_ok_and(|listed| listed.found.iter().any(|info| !info.is_cpu))
+    let listed = |api| {
+        let listed = gpu::devices(api);
+        (api, listed.unwrap_or_else(|missing| Devices { refused: vec![missing], ..Devices::default() }))
     };
-    if !found.iter().any(is_gpu) {
+    let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(listed));
+    if found.iter().flat_map(|(_, listed)| &listed.found).all(|info| info.is_cpu) {
         AUTO_IS_CPU.store(true, Ordering::Relaxed);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = dict!(py, { "device": "cpu", "name": Cpu::sequential().level_name(), "units": cores });
     let list = PyList::new(py, [cpu])?;
     for (api, listed) in found {
-        let (infos, refused) = match listed {
-            Ok(listed) => (listed.found, listed.refused),
-            Err(missing) => (vec![], vec![missing]),
-        };
-        for info in infos {
+        for info in listed.found {
             let device = format!("{}:{}", info.api, info.index);
             if is_forked() {
                 list.append(
@@ -702,7 +699,7 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
                 "units": info.units,
             }))?;
         }
-        for reason in refused {
+        for reason in listed.refused {
             list.append(dict!(py, { "missing": api.to_string(), "reason": reason.to_string() }))?;
         }
     }
