@@ -227,7 +227,7 @@ fn other_version([major, minor]: [u32; 2], what: &str) -> PyErr {
     refused(what, &format!("its DLPack tensor is of version {major}.{minor}: expected {}", VERSION[0]))
 }
 
-fn has_name(object: *mut ffi::PyObject, name: &CStr) -> bool {
+pub(crate) fn has_name(object: *mut ffi::PyObject, name: &CStr) -> bool {
     // SAFETY: any object may be asked; no exception is raised.
     unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
 }

@@ -37,8 +37,7 @@ impl Exchange {
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let capsule = object.get_type().getattr_opt(intern!(py, "__dlpack_c_exchange_api__")).ok()??;
-        // SAFETY: any object may be asked; no exception is raised.
-        if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } != 1 {
+        if !dlpack::has_name(capsule.as_ptr(), NAME) {
             return None;
         }
         // SAFETY: a capsule of this name.
