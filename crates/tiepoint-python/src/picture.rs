@@ -74,16 +74,11 @@ impl Picture {
         makes: usize,
         work: impl Fn(Pixels<'_>, &Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        match self {
-            Self::Host(image) => {
-                let pixels = makes.max(image.view().size().area());
-                run_sized_on(py, device, pixels, |processor| work(image.view().into(), processor))
-            }
-            Self::There(image) => {
-                let alone = Processor::from(Cpu::sequential());
-                py.detach(|| work(Pixels::from(&**image), &alone)).map_err(raised)
-            }
+        if let Self::There(_) = self {
+            let alone = Processor::from(Cpu::sequential());
+            return py.detach(|| work(self.pixels(), &alone)).map_err(raised);
         }
+        run_sized_on(py, device, makes.max(self.size().area()), |processor| work(self.pixels(), processor))
     }
 
     pub(crate) fn pixels(&self) -> Pixels<'_> {
