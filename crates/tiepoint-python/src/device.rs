@@ -285,7 +285,7 @@ impl Device {
 
     /// The processor when it is known which GPU it has.
     pub(crate) fn settled(&self, py: Python<'_>) -> PyResult<Processor> {
-        let settled = || {
+        let settled = || -> tiepoint::Result<Processor> {
             let processor = self.processor()?;
             processor.gpu();
             Ok(processor)

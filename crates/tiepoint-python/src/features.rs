@@ -71,7 +71,6 @@ pub(crate) fn name_of(gpu: &Gpu) -> String {
 /// A column, made when it is first needed.
 type Column = PyOnceLock<Py<PyAny>>;
 
-#[derive(Default)]
 struct Columns {
     xy: Column,
     scale: Column,
@@ -84,13 +83,18 @@ struct Columns {
 
 impl Features {
     pub(crate) fn new(found: tiepoint::feature::Features) -> Self {
-        Self { here: OnceLock::from(found), there: None, columns: Columns::default() }
+        Self::of(OnceLock::from(found), None)
     }
 
     pub(crate) fn on_device(features: GpuFeatures, device: Py<Device>) -> Self {
         let (features, process) = (Detached::new(features), std::process::id());
         let there = Some(There { features, columns: OnceLock::new(), device, process });
-        Self { here: OnceLock::new(), there, columns: Columns::default() }
+        Self::of(OnceLock::new(), there)
+    }
+
+    fn of(here: OnceLock<tiepoint::feature::Features>, there: Option<There>) -> Self {
+        let [xy, scale, angle, response, sign, octave, layer] = std::array::from_fn(|_| Column::new());
+        Self { here, there, columns: Columns { xy, scale, angle, response, sign, octave, layer } }
     }
 
     /// The library's features, copied from the device if they lie on one.

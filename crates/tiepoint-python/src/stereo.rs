@@ -211,8 +211,8 @@ impl Stereo {
     ) -> PyResult<Bound<'py, PyDict>> {
         let on_host = || {
             let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
-            let costs = volume.map(|(costs, scale)| Ok((costs.on_host(py)?, scale))).transpose()?;
-            PyResult::Ok((left, right, costs))
+            let costs = volume.map(|(costs, scale)| PyResult::Ok((costs.on_host(py)?, scale)));
+            PyResult::Ok((left, right, costs.transpose()?))
         };
         let costs = volume.map(|(costs, _)| costs);
         if pair.iter().chain(costs).all(|picture| matches!(picture, Picture::Host(_))) {
