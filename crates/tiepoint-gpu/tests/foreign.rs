@@ -45,18 +45,17 @@ fn add_late(gpu: &Gpu) -> Kernel<AddLate<'static>> {
 }
 
 /// `to` becomes `from + more`; with many `steps` it takes about a millisecond.
-fn put(
-    gpu: &Gpu,
+fn adding(
     kernel: &Kernel<AddLate<'static>>,
     to: &Buffer<u32>,
     from: &Buffer<u32>,
     more: u32,
     steps: i32,
-) {
+) -> Commands {
     let mut commands = Commands::new();
     let arguments = AddLate { to, from, n: to.len() as i32, more, steps };
     commands.launch(kernel, kernel.covering(to.len(), 1), arguments).unwrap();
-    gpu.run(&commands).unwrap();
+    commands
 }
 
 const LATE: i32 = 200_000;
@@ -128,16 +127,16 @@ fn streams_wait_for_each_other() {
             let [first, second] = [&a, &b].map(|gpu| gpu.upload(&vec![round; n]).unwrap());
             let third = a.buffer::<u32>(n).unwrap();
             // `a` writes late, `b` reads that and writes late, `a` reads that; once each waits, once it is waited for.
-            put(&a, &kernel_a, &third, &first, 1, LATE);
+            a.run(&adding(&kernel_a, &third, &first, 1, LATE)).unwrap();
             let third_b = seen(&b, &third);
             match round % 2 {
                 0 => b.wait_for(a.stream().unwrap()).unwrap(),
                 _ => a.signal(b.stream().unwrap()).unwrap(),
             }
-            put(&b, &kernel_b, &second, &third_b, 10, LATE);
+            b.run(&adding(&kernel_b, &second, &third_b, 10, LATE)).unwrap();
             let last = second.on(&a).unwrap();
             let sum = a.buffer::<u32>(n).unwrap();
-            put(&a, &kernel_a, &sum, &last, 100, 0);
+            a.run(&adding(&kernel_a, &sum, &last, 100, 0)).unwrap();
             assert!(sum.to_vec().unwrap().iter().all(|&v| v == round + 111), "{a:?}: round {round}");
         }
         for stream in [ForeignStream::LEGACY, ForeignStream::PER_THREAD] {
@@ -177,7 +176,7 @@ fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
         let written = AddLate { to: &foreign, from: &out, n: 1, more: 0, steps: 0 };
         let message = Commands::new().launch(&kernel, [1, 1, 1], written).unwrap_err().to_string();
         assert!(message.contains("only read"), "written by a kernel: {message}");
-        put(&b, &kernel, &out, &foreign, 1, LATE);
+        b.run(&adding(&kernel, &out, &foreign, 1, LATE)).unwrap();
         assert!(!dropped.load(Ordering::SeqCst), "in use");
         let mark = b.mark().unwrap();
         drop(foreign);
@@ -203,10 +202,10 @@ fn foreign_memory_is_given_back_at_once_when_known_to_be_read() {
         };
         let after_a_read = || {
             let foreign = seen(&b, &theirs);
-            put(&b, &kernel, &out, &foreign, 1, LATE);
+            b.run(&adding(&kernel, &out, &foreign, 1, LATE)).unwrap();
             b.finish().unwrap();
             // Commands that do not read the memory are not waited for.
-            put(&b, &kernel, &other, &out, 1, 10 * LATE);
+            b.run(&adding(&kernel, &other, &out, 1, 10 * LATE)).unwrap();
             let mark = b.mark().unwrap();
             drop(foreign);
             rest(mark)
@@ -216,11 +215,7 @@ fn foreign_memory_is_given_back_at_once_when_known_to_be_read() {
         // A graph that reads the memory may still be running.
         let after_a_graph = || {
             let foreign = seen(&b, &theirs);
-            let mut commands = Commands::new();
-            let n = foreign.len() as i32;
-            let arguments = AddLate { to: &out, from: &foreign, n, more: 1, steps: 10 * LATE };
-            commands.launch(&kernel, kernel.covering(1 << 16, 1), arguments).unwrap();
-            let graph = b.graph(commands).unwrap();
+            let graph = b.graph(adding(&kernel, &out, &foreign, 1, 10 * LATE)).unwrap();
             graph.run().unwrap();
             b.finish().unwrap();
             graph.run().unwrap();
@@ -275,8 +270,8 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
             a.signal(b.stream().unwrap()).unwrap();
             // SAFETY: shared memory is not given to another buffer while it is read.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
-            put(&b, &kernel, &out, &theirs, 0, 10 * LATE);
-            put(&b, &kernel, &out, &theirs, 1, 10 * LATE);
+            b.run(&adding(&kernel, &out, &theirs, 0, 10 * LATE)).unwrap();
+            b.run(&adding(&kernel, &out, &theirs, 1, 10 * LATE)).unwrap();
             // Our buffer is dropped while `b` reads it for another 10 ms; the next buffer must have other memory.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
@@ -309,9 +304,7 @@ fn graphs_are_recorded_while_others_release_memory() {
             for _ in 0..300 {
                 let mut commands = Commands::new();
                 for _ in 0..20 {
-                    let [to, from] = [&buffers[0], &buffers[1]];
-                    let arguments = AddLate { to, from, n: 4096, more: 1, steps: 1 };
-                    commands.launch(&kernel, kernel.covering(4096, 1), arguments).unwrap();
+                    commands.append(adding(&kernel, &buffers[0], &buffers[1], 1, 1)).unwrap();
                 }
                 a.graph(commands).unwrap().run().unwrap();
             }
