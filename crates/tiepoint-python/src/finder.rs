@@ -150,8 +150,7 @@ impl Finder {
         }
         let given = Detached::new((image, mask));
         let found = device.run_here(py, |processor| {
-            let finder = self.finder(processor)?;
-            self.search_there(&finder, &given.0, given.1.as_ref(), processor).map(|(found, _)| found)
+            self.search_there(&given.0, given.1.as_ref(), processor).map(|(found, _)| found)
         })?;
         Ok(Features::on_device(found, self.device.clone_ref(py)))
     }
@@ -160,11 +159,11 @@ impl Finder {
     /// that was made on the host, if one was.
     pub(crate) fn search_there(
         &self,
-        finder: &tiepoint::feature::Finder,
         image: &AnyGpuImage,
         mask: Option<&GpuImage<u8>>,
         processor: &Processor,
     ) -> tiepoint::Result<(GpuFeatures, Option<Image<u8>>)> {
+        let finder = self.finder(processor)?;
         if let Some(ready) = prepare_on_device(image, mask, self.range)? {
             return Ok((finder.detect_on_device(&ready, mask.map(Pixels::from))?, None));
         }
@@ -175,7 +174,7 @@ impl Finder {
         Ok((found, ready.mask.into_image()))
     }
 
-    pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
+    fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
         self.opened.get_or_make(|| self.detector.open(processor))
     }
 }

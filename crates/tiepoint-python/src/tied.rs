@@ -105,9 +105,8 @@ impl Tied {
         let given = Detached::new((mask_a?, mask_b?));
         let (mask_a, mask_b) = (given.0.as_ref(), given.1.as_ref());
         finder.device.get().run(py, |processor| {
-            let found = finder.finder(processor)?;
-            let (a, made_a) = finder.search_there(&found, a, mask_a, processor)?;
-            let (b, made_b) = finder.search_there(&found, b, mask_b, processor)?;
+            let (a, made_a) = finder.search_there(a, mask_a, processor)?;
+            let (b, made_b) = finder.search_there(b, mask_b, processor)?;
             let search = (options.views, options.modality);
             let tie = tie_pictures_on_device([&a, &b], &options.tie, search, &processor.cpu)?;
             let Some(tie) = tie else { return Ok(None) };
