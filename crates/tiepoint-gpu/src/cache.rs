@@ -121,24 +121,25 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tiepoint-cache-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let long_ago = SystemTime::now() - 2 * LEFT;
+        let set_used = |path: &Path, time| {
+            File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+        };
         let names = ["a", "b", "c", "d"];
         for (name, seconds) in names.into_iter().zip(0..) {
             store_in(&folder, name, &[7; 1000]);
-            let file = File::options().append(true).open(file(&folder, name)).unwrap();
-            file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
+            set_used(&file(&folder, name), long_ago + Duration::from_secs(seconds));
         }
         // A file that another process is writing, an old unfinished one, and one that the cache did not make.
         let [writing, left, other] =
             ["00000000000000aa.5-x", "00000000000000bb.5-x", "notes.txt"].map(|name| folder.join(name));
         [&writing, &left, &other].iter().for_each(|path| std::fs::write(path, [0; 100]).unwrap());
-        File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
+        set_used(&left, long_ago);
         assert_eq!(load_from(&folder, "a").as_deref(), Some(&[7; 1000][..]), "a is used");
         shrink(&folder, u64::MAX);
         assert!(names.iter().all(|name| load_from(&folder, name).is_some()), "room for all");
         assert!(!left.exists() && writing.exists() && other.exists(), "the old unfinished file goes");
         for (name, seconds) in names.into_iter().zip([3, 0, 1, 2]) {
-            let file = File::options().append(true).open(file(&folder, name)).unwrap();
-            file.set_modified(long_ago + Duration::from_secs(seconds)).unwrap();
+            set_used(&file(&folder, name), long_ago + Duration::from_secs(seconds));
         }
         shrink(&folder, 2500);
         let kept = names.map(|name| load_from(&folder, name).is_some());
