@@ -171,19 +171,23 @@ impl Cpu {
 
     /// The same device, on which the next task counts as `steps` steps of the current one.
     pub(crate) fn part(&self, steps: usize) -> Self {
-        Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
+        let watch = match &self.watch {
+            Some(Watch::Task(task)) => Some(Watch::Part(task.clone(), steps as u64)),
+            Some(Watch::Observer(_) | Watch::Part(..)) | None => None,
+        };
+        Self { watch, ..self.clone() }
     }
 
     /// Reports that steps of the current [task](Self::begin_task) are done.
     pub fn advance(&self, steps: usize) {
-        if let Some(watch) = &self.watch {
-            watch.advance(steps as u64);
+        if let Some(Watch::Task(task)) = &self.watch {
+            task.advance(steps as u64);
         }
     }
 
     pub(crate) fn leave_out(&self, photographs: usize) {
-        if let Some(watch) = &self.watch {
-            watch.leave_out(photographs as u64);
+        if let Some(Watch::Task(task)) = &self.watch {
+            task.left_out.fetch_add(photographs as u64, atomic::Ordering::Relaxed);
         }
     }
 

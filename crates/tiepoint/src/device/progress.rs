@@ -46,7 +46,7 @@ pub(super) struct Task {
     name: &'static str,
     total: u64,
     done: Mutex<u64>,
-    left_out: AtomicU64,
+    pub(super) left_out: AtomicU64,
     reports_to: Watch,
 }
 
@@ -60,30 +60,11 @@ impl Watch {
         let (total, done, left_out) = (total.max(1), Mutex::new(0), AtomicU64::new(0));
         Some(Self::Task(Arc::new(Task { name, total, done, left_out, reports_to })))
     }
-
-    pub(super) fn part(&self, steps: u64) -> Option<Self> {
-        match self {
-            Self::Task(task) => Some(Self::Part(task.clone(), steps)),
-            Self::Observer(_) | Self::Part(..) => None,
-        }
-    }
-
-    pub(super) fn advance(&self, steps: u64) {
-        if let Self::Task(task) = self {
-            task.advance(steps);
-        }
-    }
-
-    pub(super) fn leave_out(&self, photographs: u64) {
-        if let Self::Task(task) = self {
-            task.left_out.fetch_add(photographs, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Task {
     /// Reports under the lock, so that the numbers that arrive never fall.
-    fn advance(&self, steps: u64) {
+    pub(super) fn advance(&self, steps: u64) {
         let mut done = lock(&self.done);
         let before = *done;
         *done = before.saturating_add(steps).min(self.total);
