@@ -213,21 +213,17 @@ impl Memory {
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
-        Ok(Self {
-            gpu: gpu.clone(),
-            raw,
-            bytes,
-            shared: AtomicBool::new(false),
-            owner: None,
-            address: 0,
-            last_read: AtomicU64::new(0),
-        })
+        Ok(Self::of(gpu, (raw, 0), bytes, None))
     }
 
     /// Memory at an address of another library, which `owner` keeps.
-    pub(crate) fn foreign(gpu: &Gpu, (raw, address): (Raw, u64), bytes: usize, owner: Keeper) -> Self {
+    pub(crate) fn foreign(gpu: &Gpu, at: (Raw, u64), bytes: usize, owner: Keeper) -> Self {
+        Self::of(gpu, at, bytes, Some(owner))
+    }
+
+    fn of(gpu: &Gpu, (raw, address): (Raw, u64), bytes: usize, owner: Option<Keeper>) -> Self {
         let (gpu, shared, last_read) = (gpu.clone(), AtomicBool::new(false), AtomicU64::new(0));
-        Self { gpu, raw, bytes, shared, owner: Some(owner), address, last_read }
+        Self { gpu, raw, bytes, shared, owner, address, last_read }
     }
 
     pub(crate) fn is_aligned_to(&self, bytes: usize) -> bool {

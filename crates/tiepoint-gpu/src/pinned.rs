@@ -71,18 +71,16 @@ impl PinnedMemory {
         let kept = lock(&gpu.shared.pinned.free).pop(len);
         let start = match kept {
             Some(PinnedStart(start)) => start,
-            None => Self::zeroed(gpu, len)?,
+            None => {
+                let start = gpu.driver().allocate_host(len)?;
+                // SAFETY: `len` bytes from `start` were just allocated.
+                unsafe {
+                    start.write_bytes(0, len);
+                }
+                start
+            }
         };
         Ok(Self { gpu: gpu.clone(), start, len })
-    }
-
-    fn zeroed(gpu: &Gpu, len: usize) -> Result<*mut u8> {
-        let start = gpu.driver().allocate_host(len)?;
-        // SAFETY: `len` bytes from `start` were just allocated.
-        unsafe {
-            start.write_bytes(0, len);
-        }
-        Ok(start)
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
