@@ -91,12 +91,17 @@ pub(crate) fn correspondences(
     Ok(pairs.map(|((a, b), quality)| Correspondence { a, b, quality }).collect())
 }
 
-fn camera_of(matrix_: &Bound<'_, PyAny>) -> PyResult<Camera> {
-    let [[fx, skew, cx], [shear, fy, cy], last] = matrix(matrix_, "the matrix of a camera")?;
-    if skew != 0.0 || shear != 0.0 || last != [0.0, 0.0, 1.0] {
-        return Err(wrong_image("the matrix is no camera's: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]"));
-    }
-    Ok(Camera { focal: [fx, fy], principal: [cx, cy], distortion: Distortion::default() })
+fn cameras_of(matrices: [Bound<'_, PyAny>; 2]) -> PyResult<[Camera; 2]> {
+    let [a, b] = matrices.map(|of| {
+        let [[fx, skew, cx], [shear, fy, cy], last] = matrix(&of, "the matrix of a camera")?;
+        if skew != 0.0 || shear != 0.0 || last != [0.0, 0.0, 1.0] {
+            return Err(wrong_image(
+                "the matrix is no camera's: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]",
+            ));
+        }
+        Ok(Camera { focal: [fx, fy], principal: [cx, cy], distortion: Distortion::default() })
+    });
+    Ok([a?, b?])
 }
 
 /// The model that most pairs of places agree on, which of them agree, their root mean square residual, and the number
@@ -114,10 +119,7 @@ pub(crate) fn estimate<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
     let kind = named::<ModelKind>(kind)?;
-    let cameras = match cameras {
-        Some([a, b]) => Some([camera_of(&a)?, camera_of(&b)?]),
-        None => None,
-    };
+    let cameras = cameras.map(cameras_of).transpose()?;
     let robust =
         options.map_or(Ok(RobustOptions::default()), |given| RobustOptions::default().with(given))?;
     let robust = robust.with_cameras(cameras);
@@ -140,8 +142,7 @@ pub(crate) fn essential<'py>(
     matrix_: &Bound<'py, PyAny>,
     cameras: [Bound<'py, PyAny>; 2],
 ) -> PyResult<[Bound<'py, PyAny>; 2]> {
-    let [a, b] = cameras;
-    let cameras = [camera_of(&a)?, camera_of(&b)?];
+    let cameras = cameras_of(cameras)?;
     cameras.iter().try_for_each(Camera::check).map_err(raised)?;
     let made = Essential::new(matrix(matrix_, "the matrix of the model")?, cameras).map_err(raised)?;
     Ok([rows(py, made.matrix().to_vec())?, rows(py, made.fundamental().matrix().to_vec())?])
