@@ -303,6 +303,10 @@ pub(crate) fn rig_of(fields: &Bound<'_, PyDict>) -> PyResult<StereoCalibration> 
         let size: Option<(usize, usize)> = item(fields, key)?.extract()?;
         Ok(size.map(|(width, height)| Size::new(width, height)))
     };
+    let projection = |key: &str| {
+        let rows = table::<f64, 4>(&item(fields, key)?, key)?;
+        <[[f64; 4]; 3]>::try_from(rows).map_err(|_| wrong_image(&format!("{key}: expected (3, 4)")))
+    };
     let left = size("size")?;
     let translation = item(fields, "T")?.call_method0("ravel")?;
     let translation = values::<f64>(&translation, "T", Some(3))?;
@@ -311,25 +315,16 @@ pub(crate) fn rig_of(fields: &Bound<'_, PyDict>) -> PyResult<StereoCalibration> 
         sizes: [left, size("size2")?.or(left)],
         rotation: matrix("R")?,
         translation: [translation[0], translation[1], translation[2]],
-        stored: stored_of(fields)?,
+        stored: match item(fields, "P1")?.is_none() {
+            true => None,
+            false => Some(StoredRectification {
+                rotations: [matrix("R1")?, matrix("R2")?],
+                projections: [projection("P1")?, projection("P2")?],
+            }),
+        },
     };
     rig.check().map_err(raised)?;
     Ok(rig)
-}
-
-fn stored_of(fields: &Bound<'_, PyDict>) -> PyResult<Option<StoredRectification>> {
-    if item(fields, "P1")?.is_none() {
-        return Ok(None);
-    }
-    let projection = |key: &str| {
-        let rows = table::<f64, 4>(&item(fields, key)?, key)?;
-        <[[f64; 4]; 3]>::try_from(rows).map_err(|_| wrong_image(&format!("{key}: expected (3, 4)")))
-    };
-    let rotation = |key: &str| crate::image::matrix(&item(fields, key)?, key);
-    Ok(Some(StoredRectification {
-        rotations: [rotation("R1")?, rotation("R2")?],
-        projections: [projection("P1")?, projection("P2")?],
-    }))
 }
 
 #[pyfunction]
