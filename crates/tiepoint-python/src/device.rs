@@ -685,19 +685,16 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     for (api, listed) in found {
         for info in listed.found {
             let device = format!("{}:{}", info.api, info.index);
-            if is_forked() {
-                list.append(
-                    dict!(py, { "missing": api.to_string(), "reason": forked(&device).to_string() }),
-                )?;
-                continue;
-            }
-            list.append(dict!(py, {
-                "device": device,
-                "name": info.name,
-                "driver": info.driver,
-                "memory": info.memory,
-                "units": info.units,
-            }))?;
+            list.append(match is_forked() {
+                true => dict!(py, { "missing": api.to_string(), "reason": forked(&device).to_string() }),
+                false => dict!(py, {
+                    "device": device,
+                    "name": info.name,
+                    "driver": info.driver,
+                    "memory": info.memory,
+                    "units": info.units,
+                }),
+            })?;
         }
         for reason in listed.refused {
             list.append(dict!(py, { "missing": api.to_string(), "reason": reason.to_string() }))?;
