@@ -322,21 +322,16 @@ pub(crate) fn write_values(
         let found = format!("{} pixels of {} channels", view.size(), view.channels());
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
-    let extra = Extra { compression, ..Extra::default() };
-    match format {
-        OutputFormat::Png if is_stdout(path) => write_picture(path, |out| pfm::write(out, view, value)),
-        OutputFormat::Png => write_picture(path, |out| png::write_levels(out, view, level)),
-        OutputFormat::Tiff => write_picture(path, |out| tiff::write_floats(out, view, value, &extra)),
-        OutputFormat::Pfm => write_picture(path, |out| pfm::write(out, view, value)),
-        OutputFormat::Exr => write_picture(path, |out| exr::write(out, view, value)),
-        OutputFormat::Npy => write_picture(path, |out| npy::write_floats(out, view, value)),
-        OutputFormat::Pgm
-        | OutputFormat::Ppm
-        | OutputFormat::Pnm
-        | OutputFormat::Pam
-        | OutputFormat::Jpeg => Err(Error::format(
-            path,
-            format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff, .exr or .npy"),
-        )),
+    if !format.holds_floats() && format != OutputFormat::Png {
+        let reason = format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff, .exr or .npy");
+        return Err(Error::format(path, reason));
     }
+    let extra = Extra { compression, ..Extra::default() };
+    write_picture(path, |out| match format {
+        OutputFormat::Png if !is_stdout(path) => png::write_levels(out, view, level),
+        OutputFormat::Tiff => tiff::write_floats(out, view, value, &extra),
+        OutputFormat::Exr => exr::write(out, view, value),
+        OutputFormat::Npy => npy::write_floats(out, view, value),
+        _ => pfm::write(out, view, value),
+    })
 }
