@@ -70,15 +70,18 @@ pub(in crate::image) fn write_floats(
 pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Result<()> {
     // Says that the mask is for the whole image; GDAL ignores the file without this item.
     let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>";
-    let more = vec![metadata(text)];
+    let more = vec![ascii(bands::TAG, text)];
     rows_and_directory(out, mask.view(), [1, 1], &Extra::default(), more, |row, bytes| {
         bytes.extend_from_slice(row);
     })
 }
 
-fn metadata(text: &str) -> Field {
-    let values = text.bytes().chain([0]).map(u64::from).collect();
-    Field { tag: bands::TAG, kind: FieldType::Ascii, values }
+fn field(tag: u16, kind: FieldType, values: Vec<u64>) -> Field {
+    Field { tag, kind, values }
+}
+
+fn ascii(tag: u16, text: &str) -> Field {
+    field(tag, FieldType::Ascii, text.bytes().chain([0]).map(u64::from).collect())
 }
 
 /// One entry of the directory. Values that do not fit inside it stand behind the directory.
@@ -119,12 +122,9 @@ fn write_rows<T: Pixel>(
     let layout = extra.layout.unwrap_or(Layout::usual(view.channels()));
     let photometric = if layout.colours == 3 { 2 } else { 1 };
     let mut more = extra.place.map_or(&[][..], Georeference::fields).to_vec();
-    if let Some(value) = extra.no_data {
-        let text = if value.is_nan() { "nan\0".to_owned() } else { format!("{value}\0") };
-        let values = text.bytes().map(u64::from).collect();
-        more.push(Field { tag: no_data::TAG, kind: FieldType::Ascii, values });
-    }
-    more.extend(extra.bands.map(metadata));
+    // Rust writes NaN, GDAL nan.
+    more.extend(extra.no_data.map(|value| ascii(no_data::TAG, &value.to_string().to_lowercase())));
+    more.extend(extra.bands.map(|text| ascii(bands::TAG, text)));
     more.sort_by_key(|field| field.tag);
     rows_and_directory(out, view, [format, photometric], extra, more, push)
 }
@@ -174,7 +174,6 @@ fn rows_and_directory<T: Pixel>(
         None => row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64,
     };
     let lengths: Vec<u64> = (0..strips).map(strip_bytes).collect();
-    let field = |tag, kind, values| Field { tag, kind, values };
     let mut fields = vec![
         field(256, FieldType::Long, vec![size.width as u64]),
         field(257, FieldType::Long, vec![size.height as u64]),
@@ -334,7 +333,6 @@ mod tests {
         let classic = decode(&file, "classic", &ReadOptions::default()).unwrap();
         assert_eq!(classic, image.clone().into());
         let fields = |width: Width, start: u64| {
-            let field = |tag, kind, values| Field { tag, kind, values };
             vec![
                 field(256, FieldType::Long, vec![5]),
                 field(257, FieldType::Long, vec![7]),
