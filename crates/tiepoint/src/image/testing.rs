@@ -1,6 +1,7 @@
 //! Comparison of pictures in tests. If two differ, both are written to files, with a third that shows where.
 
 use super::{AnyImage, Image, Pixel, ReadOptions, read_grey, write};
+use crate::by_pixel;
 use crate::device::Cpu;
 use std::fmt::{Debug, Display};
 use std::path::{Path, PathBuf};
@@ -98,12 +99,11 @@ pub(crate) fn assert_same<T: Value>(found: &Image<T>, expected: &Image<T>, what:
 
 /// As [`assert_same`], for pictures of any type of pixel, which must be the same.
 pub(crate) fn assert_same_any(found: &AnyImage, expected: &AnyImage, what: impl Display) {
-    match (found, expected) {
-        (AnyImage::U8(found), AnyImage::U8(expected)) => assert_same(found, expected, what),
-        (AnyImage::U16(found), AnyImage::U16(expected)) => assert_same(found, expected, what),
-        (AnyImage::F32(found), AnyImage::F32(expected)) => assert_same(found, expected, what),
-        (found, expected) => panic!("{what}: {found:?} is not of the type of {expected:?}"),
-    }
+    let compared = by_pixel!((expected, found), (expected, found) => {
+        assert_same(found, expected, &what);
+        Ok(())
+    });
+    compared.unwrap_or_else(|e| panic!("{what}: {e}"));
 }
 
 fn pairs<T: Value>(a: &Image<T>, b: &Image<T>) -> impl Iterator<Item = (T, T)> {
