@@ -124,6 +124,7 @@ pub fn matches(file: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::testing::tiff;
     use crate::numeric::Random;
 
     const RIG: &str = "%YAML:1.0\nM1: {rows: 3, cols: 3, dt: d, data: [600, 0, 32, 0, 600, 24, 0, 0, 1]}\n\
@@ -132,21 +133,6 @@ mod tests {
         D2: {rows: 1, cols: 4, dt: d, data: [-0.2, 0.1, 0, 0]}\n\
         R: {rows: 3, cols: 3, dt: d, data: [1, 0, 0, 0, 1, 0, 0, 0, 1]}\n\
         T: {rows: 3, cols: 1, dt: d, data: [-1, 0.1, 0]}\n";
-
-    /// A TIFF with these entries in its first directory: tag, type, count, value.
-    fn tiff(entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {
-        let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
-        bytes.extend((entries.len() as u16).to_le_bytes());
-        for (tag, kind, count, value) in entries {
-            bytes.extend(tag.to_le_bytes());
-            bytes.extend(kind.to_le_bytes());
-            bytes.extend(count.to_le_bytes());
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes.extend([0; 4]);
-        bytes.extend(tail);
-        bytes
-    }
 
     fn all_seeds() -> Vec<Vec<u8>> {
         let tags = [
@@ -158,7 +144,7 @@ mod tests {
         ];
         let others = [
             [1_u32, 2, 9].iter().flat_map(|word| word.to_le_bytes()).collect(),
-            tiff(&tags, &[1; 40]),
+            tiff(&[], &tags, &[1; 40]),
             b"\xff\xd8\xff\xe1\0\x10Exif\0\0".to_vec(),
             b"0.5\n0\n0\n-0.5\n300000.25\n5000000\n".to_vec(),
             b"1.5 2 3 4\n5 6 7 8e1\n".to_vec(),

@@ -405,17 +405,11 @@ fn values_without_data_take_no_part_in_resampling() {
 
 /// A TIFF of one row of pixels of fewer than 8 bits.
 fn tiff_of_bits(bits: u16, white: u16, no_data: &[u8; 4], pixels: [u8; 4]) -> Vec<u8> {
-    let mut file = [b"II*\0\x0c\0\0\0", &pixels[..], &[9, 0]].concat();
     let shorts =
         [(256, 32 / bits), (257, 1), (258, bits), (262, white), (273, 8), (277, 1), (278, 1), (279, 4)];
-    let mut field = |tag: u16, kind: u16, count: u32, value: [u8; 4]| {
-        file.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
-        file.extend([count.to_le_bytes(), value].concat());
-    };
-    shorts.into_iter().for_each(|(tag, value)| field(tag, 3, 1, u32::from(value).to_le_bytes()));
-    field(42113, 2, 4, *no_data);
-    file.extend([0; 4]);
-    file
+    let mut entries: Vec<_> = shorts.map(|(tag, value)| (tag, 3, 1, value.into())).to_vec();
+    entries.push((42113, 2, 4, u32::from_le_bytes(*no_data)));
+    testing::tiff(&pixels, &entries, &[])
 }
 
 #[test]
@@ -476,9 +470,8 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
 #[test]
 fn only_the_grey_plane_is_inverted_where_white_is_0() {
     // Two pixels: a plane of grey, a plane of alpha.
-    let mut file = [b"II*\0\x0c\0\0\0", &[10, 200, 255, 0, 10, 0][..]].concat();
-    for (tag, count, values) in [
-        (256_u16, 1_u32, [2_u16, 0]),
+    let entries = [
+        (256, 1, [2, 0]),
         (257, 1, [1, 0]),
         (258, 2, [8, 8]),
         (262, 1, [0, 0]),
@@ -488,11 +481,9 @@ fn only_the_grey_plane_is_inverted_where_white_is_0() {
         (279, 2, [2, 2]),
         (284, 1, [2, 0]),
         (338, 1, [2, 0]),
-    ] {
-        file.extend([&tag.to_le_bytes()[..], &[3, 0], &count.to_le_bytes()].concat());
-        file.extend(values.map(u16::to_le_bytes).concat());
-    }
-    file.extend([0; 4]);
+    ];
+    let file =
+        testing::tiff(&[10, 200, 255, 0], &entries.map(|(tag, n, [a, b])| (tag, 3, n, a | b << 16)), &[]);
     let expected = Image::from_vec(vec![245_u8, 255, 55, 0], Size::new(2, 1), 2).unwrap();
     assert_eq!(decoded(&file).unwrap(), expected.into());
 }

@@ -54,6 +54,20 @@ fn like<T, O: Pixel>(image: &Image<T>, data: Vec<O>) -> Image<O> {
     Image { data, size: image.size, channels: image.channels }
 }
 
+/// A little-endian TIFF: pixels, a directory of these entries (tag, type, count, value), and `tail`.
+pub(crate) fn tiff(pixels: &[u8], entries: &[(u16, u16, u32, u32)], tail: &[u8]) -> Vec<u8> {
+    let start = (8 + pixels.len()) as u32;
+    let mut bytes = [b"II*\0", &start.to_le_bytes()[..], pixels].concat();
+    bytes.extend((entries.len() as u16).to_le_bytes());
+    for (tag, kind, count, value) in entries {
+        bytes.extend([tag, kind].into_iter().flat_map(|n| n.to_le_bytes()));
+        bytes.extend([count, value].into_iter().flat_map(|n| n.to_le_bytes()));
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(tail);
+    bytes
+}
+
 /// A file or folder of the photographs with ground truth, in the folder that `TIEPOINT_DATA` names or in
 /// `../shared/data` beside the workspace. Where it is absent, prints a line that says so and returns `None`.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
