@@ -3,15 +3,16 @@
 use super::camera::{Camera, cameras};
 use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
-use super::{CollectionOptions, FeatureOptions, PairOptions, features, pairs, structure};
+use super::{CollectionOptions, FeatureOptions, PairOptions, Shard, features, pairs, structure};
 use crate::device::Cpu;
-use crate::files::{Disk, read_within, remove_unfinished, waits_for_disk, write_atomically};
+use crate::files::{Disk, folder_of, read_within, remove_unfinished, waits_for_disk, write_atomically};
 use crate::image::{ReadOptions, Size};
 use crate::options::{Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -256,15 +257,29 @@ impl Collection {
         &self.folder
     }
 
+    /// Removes the unfinished files that killed processes left in `folder`, which lies in the work folder. A part of the
+    /// work looks only into the folders of the `files` that it is going to write.
+    pub(super) fn remove_unfinished(
+        &self,
+        shard: Shard,
+        folder: &str,
+        files: impl Iterator<Item = PathBuf>,
+    ) -> Result<()> {
+        if shard == Shard::ALL {
+            return remove_unfinished(self.folder.join(folder), 2).map(drop);
+        }
+        let folders: BTreeSet<PathBuf> = files.filter_map(|file| Some(file.parent()?.to_owned())).collect();
+        folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))
+    }
+
     /// Fails for a result inside of the work folder, where it could replace files of the collection.
     ///
     /// # Errors
     /// [`Error::Mismatch`].
     pub fn check_output(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // A path that cannot be found cannot be written either, which its writer reports.
-        let place = path.canonicalize().or_else(|_| beside.canonicalize());
+        let place = path.canonicalize().or_else(|_| folder_of(path).canonicalize());
         match place.is_ok_and(|place| self.folder.canonicalize().is_ok_and(|own| place.starts_with(own))) {
             true => Err(Error::Mismatch(format!(
                 "{} lies in the work folder {}, whose files belong to the collection: name another place",
@@ -517,7 +532,7 @@ fn differences(
 ) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
-            let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in names {
                 let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
                 differences(key, &value(a), &value(b), [before, between], changed);

@@ -9,9 +9,8 @@ use super::work::Tiles;
 use super::{Collection, Matched, PairSet, Shard};
 use crate::device::Cpu;
 use crate::feature::Features;
-use crate::files::{Disk, remove_unfinished};
+use crate::files::Disk;
 use crate::{Error, Result};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,12 +77,8 @@ impl<'c> Round<'c> {
     }
 
     fn path_of(&self, [row, column]: [usize; 2]) -> PathBuf {
-        self.row(row).join(format!("{row:05}-{column:05}.tile"))
-    }
-
-    /// The folder of a row of tiles.
-    fn row(&self, row: usize) -> PathBuf {
-        self.collection.folder().join(self.tiles.folder).join(format!("{row:05}"))
+        let folder = self.collection.folder().join(self.tiles.folder);
+        folder.join(format!("{row:05}")).join(format!("{row:05}-{column:05}.tile"))
     }
 
     /// The fingerprint of everything on which the round's results depend.
@@ -192,16 +187,6 @@ impl<'c> Round<'c> {
         Ok(self.finished(cpu, pairs)?.map(|of_tiles| of_tiles.concat()))
     }
 
-    /// Removes unfinished files that killed processes left. A part of the work looks only into the folders to which it
-    /// is going to write.
-    fn remove_unfinished(&self, shard: Shard, todo: &[usize]) -> Result<()> {
-        if shard == Shard::ALL {
-            return remove_unfinished(self.collection.folder().join(self.tiles.folder), 2).map(drop);
-        }
-        let rows: BTreeSet<usize> = todo.iter().map(|tile| self.pairs.blocks(*tile)[0]).collect();
-        rows.into_iter().try_for_each(|row| remove_unfinished(self.row(row), 1).map(drop))
-    }
-
     pub(super) fn load(&self, index: usize) -> Result<Arc<Features>> {
         self.collection.load(index, &self.states)
     }
@@ -223,7 +208,8 @@ impl<'c> Round<'c> {
         }
         let todo = mine.iter().zip(&statuses).filter(|(_, (pairs, ..))| *pairs > 0);
         let todo: Vec<usize> = todo.map(|(tile, _)| *tile).collect();
-        self.remove_unfinished(shard, &todo)?;
+        let files = todo.iter().map(|tile| self.path(*tile));
+        self.collection.remove_unfinished(shard, self.tiles.folder, files)?;
         let mut done = Matched { tiles: todo.len(), present: mine.len() - todo.len(), ..Matched::default() };
         done.left_out = statuses.iter().map(|(_, left_out, _)| left_out).sum();
         if todo.is_empty() {

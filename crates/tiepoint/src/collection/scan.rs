@@ -2,7 +2,7 @@
 
 use super::FeatureOptions;
 use crate::device::Cpu;
-use crate::files::extension;
+use crate::files::{extension, folder_of};
 use crate::image::Metadata;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -263,9 +263,8 @@ impl Place {
         if std::fs::metadata(input).map_err(fault)?.is_dir() {
             return Ok(Self { folder: resolve(input).map_err(fault)?, file: None });
         }
-        let folder = input.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = input.file_name().map(PathBuf::from);
-        Ok(Self { folder: resolve(folder).map_err(fault)?, file })
+        Ok(Self { folder: resolve(folder_of(input)).map_err(fault)?, file })
     }
 
     /// The file, whatever its extension, or all files below the folder that have the extension of an image, but those in the

@@ -10,6 +10,7 @@ mod unfinished;
 
 pub(crate) use disk::Disk;
 pub use disk::{Opened, cancelled_by, sync_folder_of};
+pub(crate) use unfinished::folder_of;
 pub use unfinished::{Unfinished, remove_unfinished, remove_unfinished_beside};
 
 use crate::{Error, Result};

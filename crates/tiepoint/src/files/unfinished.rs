@@ -157,7 +157,7 @@ pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("is a symbolic link that leads to itself"))
 }
 
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -10,13 +10,12 @@ use super::scan::{FileVersion, with_reasons};
 use super::{PairChoice, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
-use crate::files::{Disk, remove_unfinished};
+use crate::files::Disk;
 use crate::image::{self, Metadata, Size};
 use crate::{Error, Result};
 use file::Readable;
 pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head, encode};
 use search::Extraction;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,20 +49,22 @@ impl State {
         matches!(self, Self::Unreadable(_))
     }
 
+    /// What is known of the features that are there.
+    fn known(&self) -> Option<&Known> {
+        match self {
+            Self::Found { known, .. } => Some(known),
+            Self::Unreadable(_) | Self::Missing(_) => None,
+        }
+    }
+
     /// The number of features that are there.
     pub(super) fn count(&self) -> usize {
-        match self {
-            Self::Found { known, .. } => known.count,
-            Self::Unreadable(_) | Self::Missing(_) => 0,
-        }
+        self.known().map_or(0, |known| known.count)
     }
 
     /// The hash of the features that are there.
     pub(super) fn hash(&self) -> u64 {
-        match self {
-            Self::Found { known, .. } => known.hash,
-            Self::Unreadable(_) | Self::Missing(_) => 0,
-        }
+        self.known().map_or(0, |known| known.hash)
     }
 }
 
@@ -128,14 +129,7 @@ impl Collection {
         if !todo.is_empty() && !self.root().is_dir() {
             return Err(Error::format(self.root(), NO_ROOT));
         }
-        if shard == Shard::ALL {
-            remove_unfinished(self.folder().join("features"), 2)?;
-        } else {
-            // Only the folders to which this part is going to write.
-            let paths = todo.iter().map(|&i| self.features_path(i));
-            let folders: BTreeSet<PathBuf> = paths.filter_map(|p| Some(p.parent()?.to_owned())).collect();
-            folders.into_iter().try_for_each(|folder| remove_unfinished(folder, 1).map(drop))?;
-        }
+        self.remove_unfinished(shard, "features", todo.iter().map(|&i| self.features_path(i)))?;
         let found = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
         let all_unreadable = match shard == Shard::ALL {
             true => found.unreadable.len(),
@@ -407,9 +401,8 @@ impl Collection {
         if self.resolved() == PairChoice::Matches {
             return Ok(());
         }
-        let form = |(i, state): (usize, &State)| match state {
-            State::Found { known, .. } if known.count > 0 => Some((i, known.form)),
-            State::Found { .. } | State::Unreadable(_) | State::Missing(_) => None,
+        let form = |(i, state): (usize, &State)| {
+            state.known().filter(|known| known.count > 0).map(|known| (i, known.form))
         };
         let mut forms = states.iter().enumerate().filter_map(form);
         let Some((first, form)) = forms.next() else { return Ok(()) };
