@@ -126,18 +126,14 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
         return Err(format!("the maximum value is {maximum}: expected 1 to 65535").into());
     }
     let values = (size.area() as u64).saturating_mul(channels as u64);
+    let bytes = values.saturating_mul(if maximum > 255 { 2 } else { 1 });
     match coding {
         Coding::TextBits | Coding::Text => {}
         Coding::Bits => header
             .end((size.width.div_ceil(8) as u64).saturating_mul(size.height as u64), request.file_len)?,
-        Coding::Binary if maximum > 255 => header.end(values.saturating_mul(2), request.file_len)?,
-        Coding::Binary => header.end(values, request.file_len)?,
+        Coding::Binary => header.end(bytes, request.file_len)?,
     }
-    match coding {
-        Coding::Bits => request.plausible(size, values, 8)?,
-        _ if maximum > 255 => request.plausible(size, values.saturating_mul(2), 1)?,
-        _ => request.plausible(size, values, 1)?,
-    }
+    request.plausible(size, bytes, if coding == Coding::Bits { 8 } else { 1 })?;
     let maximum = maximum as u16;
     let read = if maximum > 255 {
         let request = &request.stretched(Some(maximum), 65535.0);
