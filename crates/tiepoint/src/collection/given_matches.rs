@@ -273,14 +273,17 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
         let found = known.get(name).copied();
         found.ok_or_else(|| fault(format!("{name:?} is no photograph of the collection")))
     };
+    let array = |place: &str| {
+        let found = file.array(place).map_err(fault)?;
+        found.ok_or_else(|| fault(format!("{place} is missing")))
+    };
     let mut given = Given::default();
     for first in file.members("").map_err(fault)?.0 {
         if !known.contains_key(&first)
             && let Some(pair) = pair_of_old_name(&first, &known).map_err(fault)?
         {
             let place = format!("{first}/matches0");
-            let array = file.array(&place).map_err(fault)?;
-            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
+            let array = array(&place)?;
             add_row(&mut given, pair, array).map_err(|reason| fault(format!("{place} {reason}")))?;
             continue;
         }
@@ -296,8 +299,7 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
                 return Err(fault(format!("{first} is matched with itself")));
             }
             let place = if of_group { format!("{place}/matches0") } else { place };
-            let array = file.array(&place).map_err(fault)?;
-            let array = array.ok_or_else(|| fault(format!("{place} is missing")))?;
+            let array = array(&place)?;
             let at_place = |reason: String| fault(format!("{place} {reason}"));
             if of_group {
                 add_row(&mut given, [a, b], array).map_err(at_place)?;
