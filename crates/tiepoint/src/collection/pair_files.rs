@@ -195,11 +195,7 @@ struct OwnFiles {
 impl OwnFiles {
     fn open(format: MatchFormat, to: &Path) -> Result<Self> {
         let list = match format {
-            MatchFormat::Asp => {
-                let mut list = to.as_os_str().to_owned();
-                list.push("-.tiepoint");
-                list.into()
-            }
+            MatchFormat::Asp => with_end(to, "-.tiepoint"),
             _ => to.join(".tiepoint"),
         };
         let before = listed(&list)?;
@@ -266,14 +262,16 @@ fn line_of(list: &Path, path: &Path) -> String {
     path.strip_prefix(folder_of(list)).unwrap_or(path).to_string_lossy().into_owned()
 }
 
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
 /// The file of a pair, or the folder `Homol`.
 fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
     match format {
-        MatchFormat::Asp => {
-            let mut path = to.as_os_str().to_owned();
-            path.push(format!("-{a}{BETWEEN}{b}.txt"));
-            path.into()
-        }
+        MatchFormat::Asp => with_end(to, &format!("-{a}{BETWEEN}{b}.txt")),
         MatchFormat::S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
         MatchFormat::Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
         MatchFormat::Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
