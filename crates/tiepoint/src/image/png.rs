@@ -102,18 +102,6 @@ fn color(channels: usize) -> Result<ColorType, String> {
     })
 }
 
-/// Writes `level` of every float, as one channel of 16 bits.
-pub(super) fn write_levels(
-    out: impl Write,
-    view: ImageView<'_, f32>,
-    level: impl Fn(f32) -> u16,
-) -> io::Result<()> {
-    let push = |row: &[f32], bytes: &mut Vec<u8>| {
-        bytes.extend(row.iter().flat_map(|v| level(*v).to_be_bytes()));
-    };
-    write(out, view, push)
-}
-
 /// Appends the values of a row: bytes as they are; 16 bits and floats (0 to 1 over the whole range) in 16 bits, the higher
 /// byte first.
 pub(super) fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {

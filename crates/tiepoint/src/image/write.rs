@@ -328,7 +328,9 @@ pub(crate) fn write_values(
     }
     let extra = Extra { compression, ..Extra::default() };
     write_picture(path, |out| match format {
-        OutputFormat::Png if !is_stdout(path) => png::write_levels(out, view, level),
+        OutputFormat::Png if !is_stdout(path) => {
+            png::write(out, view, |row, bytes| push_row(row, bytes, |v| level(v).to_be_bytes()))
+        }
         OutputFormat::Tiff => tiff::write_floats(out, view, value, &extra),
         OutputFormat::Exr => exr::write(out, view, value),
         OutputFormat::Npy => npy::write_floats(out, view, value),
