@@ -444,16 +444,22 @@ fn page(
 fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> Outcome {
     let cpu = &context.processor.cpu;
     let (results, photographs) = (collection.results(cpu)?, collection.photographs());
-    let mut lines = String::new();
+    let (mut lines, mut spaced) = (String::new(), 0_usize);
     for block in 0..results.blocks() {
         cpu.check()?;
         for pair in results.pairs_of(block)? {
             let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
             // Names with spaces are separated by a tab, as a list of pairs is read.
-            let between = if names.concat().contains(char::is_whitespace) { "\t" } else { " " };
-            lines += &format!("{}\n", names.join(between));
+            let has_space = names.concat().contains(char::is_whitespace);
+            spaced += usize::from(has_space);
+            lines += &format!("{}\n", names.join(if has_space { "\t" } else { " " }));
         }
     }
+    let told = format!(
+        "{}: {spaced} lines name photographs with spaces, which COLMAP and hloc cannot read",
+        path.display()
+    );
+    warn((spaced > 0).then_some(told), context);
     Ok(write_atomically(path, |out| std::io::Write::write_all(out, lines.as_bytes()))?)
 }
 

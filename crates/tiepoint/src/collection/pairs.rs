@@ -450,25 +450,33 @@ impl<'p> Names<'p> {
         self.names[number as usize]
     }
 
-    /// The two photographs that a line names, separated by a tab or, if there is none, a space.
+    /// The two photographs that a line names, separated by a tab or a space. A number after them, such as the score of a
+    /// retrieval, is skipped, as COLMAP does.
     pub(super) fn pair(&self, line: &str) -> std::result::Result<[u32; 2], String> {
-        let parts = line.split_once('\t').or_else(|| line.trim().split_once(' '));
-        let (a, b) = parts.ok_or_else(|| {
-            format!(
-                "{line:?}: expected two names with a space between them, or a tab where names hold spaces"
-            )
-        })?;
-        let number_of = |name: &str| {
-            let found = self.numbers.get(name).or_else(|| self.numbers.get(name.trim())).copied();
-            found.ok_or_else(|| {
-                let like = self
-                    .names
-                    .first()
-                    .map_or(String::new(), |first| format!(", whose names are like {first:?}"));
-                format!("{:?} is no photograph of the collection{like}", name.trim())
-            })
+        let number_of =
+            |name: &str| self.numbers.get(name).or_else(|| self.numbers.get(name.trim())).copied();
+        // Names may hold spaces, so any space may be the one between them.
+        let both = |line: &str| {
+            let mut spaces = line.match_indices([' ', '\t']);
+            spaces.find_map(|(i, _)| Some([number_of(&line[..i])?, number_of(&line[i + 1..])?]))
         };
-        Ok([number_of(a)?, number_of(b)?])
+        let scored = || {
+            let (names, score) = line.trim_end().rsplit_once([' ', '\t'])?;
+            both(names).filter(|_| score.parse::<f64>().is_ok())
+        };
+        both(line).or_else(scored).ok_or_else(|| {
+            let parts = line.split_once('\t').or_else(|| line.trim().split_once(' '));
+            let unknown = parts.map(|(a, b)| if number_of(a).is_none() { a } else { b }.trim());
+            match (unknown, self.names.first()) {
+                (Some(name), Some(like)) => {
+                    format!("{name:?} is no photograph of the collection, whose names are like {like:?}")
+                }
+                (Some(name), None) => format!("{name:?} is no photograph of the collection"),
+                (None, _) => format!(
+                    "{line:?}: expected two names with a space between them, or a tab where names hold spaces"
+                ),
+            }
+        })
     }
 }
 
@@ -508,6 +516,28 @@ mod tests {
         let set = listed(text, Path::new("pairs.txt"), &named).unwrap();
         assert_eq!(set.count(3), 2);
         assert!(listed("c.jpg #1.jpg", Path::new("pairs.txt"), &named).is_err());
+    }
+
+    #[test]
+    fn a_line_may_hold_a_score_and_names_with_spaces() {
+        let of = ["a.jpg", "b c.jpg", "b"];
+        let named: Vec<Photograph> = (0..).zip(of).map(|(i, name)| Photograph::named(name, i)).collect();
+        let names = Names::of_photographs(&named);
+        for line in [
+            "a.jpg b c.jpg",
+            "a.jpg\tb c.jpg",
+            "a.jpg b c.jpg 0.87",
+            "a.jpg\tb c.jpg\t3",
+            " a.jpg b c.jpg 1e-3 ",
+        ] {
+            assert_eq!(names.pair(line), Ok([0, 1]), "{line:?}");
+        }
+        for (line, unknown) in
+            [("a.jpg d.jpg 0.5", "d.jpg 0.5"), ("a.jpg b word", "b word"), ("d.jpg a.jpg", "d.jpg")]
+        {
+            let said = names.pair(line).unwrap_err();
+            assert!(said.starts_with(&format!("{unknown:?} is no photograph")), "{said}");
+        }
     }
 
     #[test]

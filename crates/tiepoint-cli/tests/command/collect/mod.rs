@@ -292,7 +292,9 @@ fn pairs_are_chosen_in_several_ways() {
         ("top-scale --top-matches 3", 10, "by their largest features"),
     ] {
         let _ = std::fs::remove_dir_all(folder.at("a.db.work"));
-        folder.works(format!("collect images --output a.db --device cpu --pairs {arguments}"));
+        let said = folder.notes(format!("collect images --output a.db --device cpu --pairs {arguments}"));
+        let spaced = said.contains("1 lines name photographs with spaces, which COLMAP and hloc cannot read");
+        assert_eq!(spaced, arguments.contains("--pair-list"), "{said}");
         assert_eq!(count(&folder.at("a.db"), VERIFIED), expected, "{what}");
     }
     // From a pipe: the work folder keeps it for later stages.
