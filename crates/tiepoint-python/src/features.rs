@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 use tiepoint::device::gpu::{self, Api, Buffer, Gpu};
 use tiepoint::feature::gpu::{GpuColumns, GpuDescriptors, GpuFeatures};
 use tiepoint::feature::{Descriptors, Keypoint};
-use tiepoint::image::Size;
+use tiepoint::image::{ImageView, Size};
+use tiepoint::register::hidden_parts;
 
 /// The features of one image: arrays with one row for each feature, in the detector's order.
 ///
@@ -28,6 +29,8 @@ pub(crate) struct Features {
     here: OnceLock<tiepoint::feature::Features>,
     there: Option<There>,
     columns: Columns,
+    /// Which parts of the image were masked or held no data when it was searched.
+    hidden: [bool; 9],
 }
 
 struct There {
@@ -94,7 +97,23 @@ impl Features {
 
     fn of(here: OnceLock<tiepoint::feature::Features>, there: Option<There>) -> Self {
         let [xy, scale, angle, response, sign, octave, layer] = std::array::from_fn(|_| Column::new());
-        Self { here, there, columns: Columns { xy, scale, angle, response, sign, octave, layer } }
+        let columns = Columns { xy, scale, angle, response, sign, octave, layer };
+        Self { here, there, columns, hidden: [false; 9] }
+    }
+
+    /// A copy in the host's memory.
+    fn copied(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { hidden: self.hidden, ..Self::new(self.found(py)?.clone()) })
+    }
+
+    /// Those of an image that was searched where `mask` is not 0.
+    pub(crate) fn with_mask(self, mask: Option<ImageView<'_, u8>>) -> Self {
+        Self { hidden: hidden_parts(mask), ..self }
+    }
+
+    /// [`TiePoints::hidden`](tiepoint::register::TiePoints::hidden).
+    pub(crate) fn hidden(&self) -> [bool; 9] {
+        self.hidden
     }
 
     /// The library's features, copied from the device if they lie on one.
@@ -380,11 +399,11 @@ impl Features {
         let processor = device.get().settled(py)?;
         let moved = match (processor.gpu(), &features.there) {
             (None, None) => return Ok(slf.clone().unbind()),
-            (None, Some(_)) => Self::new(features.found(py)?.clone()),
+            (None, Some(_)) => features.copied(py)?,
             (Some(gpu), Some(there)) if there.name() == name_of(gpu) => return Ok(slf.clone().unbind()),
             (Some(gpu), _) => Self::on_device(features.on_gpu(py, gpu)?, device),
         };
-        Py::new(py, moved)
+        Py::new(py, Self { hidden: features.hidden, ..moved })
     }
 
     fn __len__(&self) -> usize {
@@ -399,10 +418,11 @@ impl Features {
         let picked: Vec<i64> = values(&picked, "the index", None)?;
         let picked: Vec<usize> = picked.into_iter().filter_map(|i| usize::try_from(i).ok()).collect();
         let picked = self.found(py)?.subset(&picked).map_err(raised)?;
-        let Some(there) = &self.there else { return Ok(Self::new(picked)) };
+        let hidden = self.hidden;
+        let Some(there) = &self.there else { return Ok(Self { hidden, ..Self::new(picked) }) };
         let gpu = there.features()?.gpu();
         let uploaded = py.detach(|| GpuFeatures::upload(gpu, &picked)).map_err(raised)?;
-        Ok(Self::on_device(uploaded, there.device.clone_ref(py)))
+        Ok(Self { hidden, ..Self::on_device(uploaded, there.device.clone_ref(py)) })
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -430,13 +450,33 @@ impl Features {
         format!("Features({} of {width}x{height}, descriptors: {kind}{place})", self.len())
     }
 
+    #[getter]
+    fn _hidden(&self) -> [bool; 9] {
+        self.hidden
+    }
+
+    /// The same features, of an image of which these parts were masked.
+    fn _hiding(&self, py: Python<'_>, hidden: [bool; 9]) -> PyResult<Self> {
+        Ok(Self { hidden, ..self.copied(py)? })
+    }
+
     /// For pickle: columns and descriptors.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let columns =
-            ["xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors", "image_size"];
+        let columns = [
+            "xy",
+            "scale",
+            "angle",
+            "response",
+            "sign",
+            "octave",
+            "layer",
+            "descriptors",
+            "image_size",
+            "_hidden",
+        ];
         let here = match slf.get().there.is_some() {
-            true => Bound::new(py, Self::new(slf.get().found(py)?.clone()))?,
+            true => Bound::new(py, slf.get().copied(py)?)?,
             false => slf.clone(),
         };
         let columns = columns.map(|name| here.getattr(name));

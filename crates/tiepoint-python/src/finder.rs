@@ -17,7 +17,7 @@ use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::feature::sift::{Sift, SiftOptions};
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{Image, Mask, Pixels, Range, prepare, prepare_on_device};
+use tiepoint::image::{Image, Mask, Pixels, Prepared, Range, prepare, prepare_on_device};
 
 fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
     // Options that are None follow from the preset.
@@ -87,9 +87,10 @@ impl Finder {
         let found = self.device.get().run_sized(py, image.view().size().area(), |processor| {
             let finder = self.finder(processor)?;
             let ready = prepare(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
-            finder.detect(ready.image.view(), ready.mask.view())
+            let found = finder.detect(ready.image.view(), ready.mask.view())?;
+            Ok(Features::new(found).with_mask(ready.mask.view()))
         });
-        found.map(Features::new)
+        found
     }
 
     /// Features at the places of given ones, and the rows of the given ones that could be described.
@@ -118,16 +119,32 @@ impl Finder {
             return images.iter().map(|image| self.detect(py, image, None)).collect();
         }
         let images = images.iter().map(|image| Input::of(image, "an image")).collect::<PyResult<Vec<_>>>()?;
-        let found: Vec<tiepoint::feature::Features> = self.device.get().run(py, |processor| {
+        self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
             let ready = images.iter().map(|i| prepare(i.view(), Mask::All, self.range, &processor.cpu));
             let ready = ready.collect::<tiepoint::Result<Vec<_>>>()?;
             if ready.iter().any(|r| r.mask.view().is_some()) {
-                return ready.iter().map(|r| finder.detect(r.image.view(), r.mask.view())).collect();
+                let found = |r: &Prepared<'_>| {
+                    let found = finder.detect(r.image.view(), r.mask.view())?;
+                    Ok(Features::new(found).with_mask(r.mask.view()))
+                };
+                return ready.iter().map(found).collect();
             }
-            finder.detect_batch(ready.iter().map(|r| r.image.view())).into_iter().collect()
-        })?;
-        Ok(found.into_iter().map(Features::new).collect())
+            let found = finder.detect_batch(ready.iter().map(|r| r.image.view())).into_iter();
+            found.map(|found| Ok(Features::new(found?))).collect()
+        })
+    }
+}
+
+/// The mask with which an image on a device was searched, in the host's memory: the one that the host made, or else the given
+/// one.
+pub(crate) fn mask_that_counts(
+    made: Option<Image<u8>>,
+    given: Option<&GpuImage<u8>>,
+) -> tiepoint::Result<Option<Image<u8>>> {
+    match made {
+        None => given.map(GpuImage::download).transpose(),
+        made => Ok(made),
     }
 }
 
@@ -150,9 +167,11 @@ impl Finder {
         }
         let given = Detached::new((image, mask));
         let found = device.run_here(py, |processor| {
-            self.search_there(&given.0, given.1.as_ref(), processor).map(|(found, _)| found)
+            let (found, made) = self.search_there(&given.0, given.1.as_ref(), processor)?;
+            Ok((found, mask_that_counts(made, given.1.as_ref())?))
         })?;
-        Ok(Features::on_device(found, self.device.clone_ref(py)))
+        let (found, mask) = found;
+        Ok(Features::on_device(found, self.device.clone_ref(py)).with_mask(mask.as_ref().map(Image::view)))
     }
 
     /// The steps of `detect` for an image on the host, on a device: grey, range, search. With the features comes the mask

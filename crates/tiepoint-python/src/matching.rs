@@ -227,12 +227,13 @@ pub(crate) fn tie_points<'py>(
     rematch: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = tie_options(model, matching, robust, rematch)?;
+    let hidden = [a.get().hidden(), b.get().hidden()];
     if let Some((device, [a, b])) = sides_there(py, device, [a, b])? {
         let tie = device.get().run(py, |p| match tie_points_on_device(&a, &b, &options, &p.cpu) {
             Err(error) if error.is_device_limit() => Ok(None),
             tie => tie.map(Some),
         })?;
-        if let Some(tie) = tie {
+        if let Some(tie) = tie.map(|tie| TiePoints { hidden, ..tie }) {
             let [in_a, in_b] = [&a, &b].map(GpuFeatures::download_keypoints);
             let (in_a, in_b) = (in_a.map_err(raised)?, in_b.map_err(raised)?);
             return tie_dict(py, ([&in_a, &in_b], [a.image_size(), b.image_size()]), &tie, &options);
@@ -240,5 +241,6 @@ pub(crate) fn tie_points<'py>(
     }
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let tie = run_on(py, device, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
+    let tie = TiePoints { hidden, ..tie };
     tie_dict(py, ([&a.keypoints, &b.keypoints], [a.image, b.image]), &tie, &options)
 }

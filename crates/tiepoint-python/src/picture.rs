@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{AnyCow, Made, Pixels, Size};
+use tiepoint::image::{AnyCow, Made, Pixels, Size, spread_colours};
 
 pub(crate) enum Picture {
     Host(Input),
@@ -94,6 +94,26 @@ impl Picture {
             Self::Host(image) => Ok(AnyCow::Borrowed(image.view())),
             Self::There(image) => py.detach(|| image.download()).map(AnyCow::Owned).map_err(raised),
         }
+    }
+}
+
+/// Runs a warp on pixels that are made ready for it ([`spread_colours`]).
+pub(crate) fn with_spread_colours<R>(
+    pixels: Pixels<'_>,
+    warp: impl FnOnce(Pixels<'_>) -> tiepoint::Result<R>,
+) -> tiepoint::Result<R> {
+    match &pixels {
+        Pixels::Host(view) => match spread_colours(*view) {
+            Some(spread) => warp(spread.view().into()),
+            None => warp(pixels),
+        },
+        Pixels::Device(image) if matches!(image.channels(), 2 | 4) => {
+            match spread_colours(&image.download()?) {
+                Some(spread) => warp((&AnyGpuImage::upload(image.gpu(), spread.view())?).into()),
+                None => warp(pixels),
+            }
+        }
+        Pixels::Device(_) => warp(pixels),
     }
 }
 

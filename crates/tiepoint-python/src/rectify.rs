@@ -7,14 +7,14 @@ use crate::finder::Finder;
 use crate::image::rows;
 use crate::matching::tie_options;
 use crate::options::Options;
-use crate::picture::{Picture, made};
+use crate::picture::{Picture, made, with_spread_colours};
 use crate::tied::{Masks, Tied};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::device::{Cpu, Processor};
-use tiepoint::geometry::calibration::StereoCalibration;
+use tiepoint::geometry::calibration::{Projection, StereoCalibration};
 use tiepoint::geometry::rectify::{
-    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions, WEAK_FOCAL,
     from_tie_points,
 };
 use tiepoint::geometry::warp::WarpOptions;
@@ -97,6 +97,8 @@ struct Placed {
     rectification: Rectification,
     exchanged: bool,
     agreement: Option<Agreement>,
+    /// Whether the focal length was found from the tie points.
+    is_focal_found: bool,
 }
 
 impl Rectify {
@@ -113,7 +115,9 @@ impl Rectify {
             let frame = self.frame.unwrap_or(OutputFrame::Fit);
             let pair = from_tie_points(&fundamental, &inliers, sizes, &self.self_calibration, frame, cpu)?;
             let (rectification, exchanged) = (pair.rectification, pair.exchanged);
-            return Ok(Placed { rectification, exchanged, agreement: Some(pair.agreement) });
+            let is_focal_found =
+                self.self_calibration.focal.is_none() && rectification.projection == Projection::Perspective;
+            return Ok(Placed { rectification, exchanged, agreement: Some(pair.agreement), is_focal_found });
         };
         let exchanged = !Rectification::in_order(rig);
         let [left, right] = sizes;
@@ -125,7 +129,7 @@ impl Rectify {
         let pairs: Vec<_> = all.into_iter().map(turned).collect();
         let tolerance = self.tie.robust.threshold_px;
         let agreement = rectification.agreement(&rectification.near_rows(&pairs, tolerance));
-        Ok(Placed { rectification, exchanged, agreement })
+        Ok(Placed { rectification, exchanged, agreement, is_focal_found: false })
     }
 }
 
@@ -150,7 +154,7 @@ impl Rectified {
         let warped = |view: &RectifiedView, picture: &Picture| {
             let picture = picture.pixels();
             let nothing = if picture.pixel() == PixelKind::F32 { f32::NAN } else { 0.0 };
-            view.warp_with(picture, &warp.with_fill(nothing), &alone)
+            with_spread_colours(picture, |picture| view.warp_with(picture, &warp.with_fill(nothing), &alone))
         };
         let valid = |view: &RectifiedView, picture: &Picture| {
             view.coverage_with(picture.pixels(), &alone).map(Made::from)
@@ -161,10 +165,13 @@ impl Rectified {
     }
 
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let Placed { rectification, exchanged, agreement } = self.placed;
+        let Placed { rectification, exchanged, agreement, is_focal_found } = self.placed;
         let mut pair = rectification.calibration();
         pair.range = agreement.map(|agreement| range_to_search(agreement.disparities));
         let ([left, right], [valid_left, valid_right]) = (self.images, self.valid);
+        let mut doubts = agreement.map_or_else(Vec::new, |a| a.doubts(pair.doffs));
+        doubts.extend(agreement.and_then(|a| a.depth_doubt()));
+        doubts.extend(is_focal_found.then(|| format!("{WEAK_FOCAL}; `focal` gives it")));
         let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
         Ok(dict!(py, {
             "calibration": calibration_dict(py, &pair)?,
@@ -177,7 +184,7 @@ impl Rectified {
             "exchanged": exchanged,
             "rms_vertical": agreement.map(|a| a.rms_vertical_px),
             "points": agreement.map_or(0, |a| a.points),
-            "doubts": agreement.map_or_else(Vec::new, |a| [a.doubts(pair.doffs), a.depth_doubt().into_iter().collect()].concat()),
+            "doubts": doubts,
         }))
     }
 }
@@ -197,7 +204,7 @@ pub(crate) fn rectify_stored<'py>(
     let right = Picture::of(right, device, "the right image")?;
     let found = run_on(py, device, |processor| {
         let rectification = Rectification::stored(&rig, [left.size(), right.size()])?;
-        let placed = Placed { rectification, exchanged: false, agreement: None };
+        let placed = Placed { rectification, exchanged: false, agreement: None, is_focal_found: false };
         Rectified::new(placed, [&left, &right], &warp, processor)
     })?;
     found.into_dict(py)

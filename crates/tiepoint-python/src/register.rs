@@ -4,7 +4,7 @@ use crate::errors::{raised, wrong_image, wrong_option};
 use crate::finder::Finder;
 use crate::matching::tie_options;
 use crate::options::Options;
-use crate::picture::{Picture, made};
+use crate::picture::{Picture, made, with_spread_colours};
 use crate::tied::{Masks, Tied};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -68,7 +68,7 @@ impl Register {
         let model = tied.tie.b_from_a.ok_or_else(|| wrong_image("the tie points have no model"))?;
         let (size, finer) = (fixed.size(), fineness(&model, moving.size()));
         let warped = moving.run(py, device, size.area(), |moving, p| {
-            warp_onto(moving, size, &model, &self.options.warp, p)
+            with_spread_colours(moving, |moving| warp_onto(moving, size, &model, &self.options.warp, p))
         })?;
         let result = dict!(py, {
             "warped": made(py, warped.image)?,

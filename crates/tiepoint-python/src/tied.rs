@@ -3,7 +3,7 @@
 use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
-use crate::finder::Finder;
+use crate::finder::{Finder, mask_that_counts};
 use crate::image::mask_view;
 use crate::matching::tie_dict;
 use crate::picture::{Picture, mask_on_host, mask_there};
@@ -15,7 +15,6 @@ use tiepoint::device::Cpu;
 use tiepoint::feature::Keypoint;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::Correspondence;
-use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{Image, Range, prepare, shows_nothing};
 use tiepoint::options::Named;
 use tiepoint::register::{
@@ -110,11 +109,7 @@ impl Tied {
             let search = (options.views, options.modality);
             let tie = tie_pictures_on_device([&a, &b], &options.tie, search, &processor.cpu)?;
             let Some(tie) = tie else { return Ok(None) };
-            let on_host = |made: Option<Image<u8>>, given: Option<&GpuImage<u8>>| match made {
-                None => given.map(GpuImage::download).transpose(),
-                made => Ok(made),
-            };
-            let masks = [on_host(made_a, mask_a)?, on_host(made_b, mask_b)?];
+            let masks = [mask_that_counts(made_a, mask_a)?, mask_that_counts(made_b, mask_b)?];
             let tie = tie.with_masks(masks.each_ref().map(|mask| mask.as_ref().map(Image::view)));
             let (features, options) = ([a, b].map(Found::There), options.tie);
             Ok(Some(Self { features, tie, options, views: 1, modality: Modality::Same }))

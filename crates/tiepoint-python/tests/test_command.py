@@ -75,6 +75,7 @@ def test_the_range_of_a_pair_is_that_of_the_command(tmp_path, run):
     assert (stereo.min_disparity, stereo.disparities) == (told["min_disparity"], told["disparities"])
     assert 44 < stereo.min_disparity + stereo.disparities < 100
     assert np.array_equal(stereo.compute(made.left, made.right).disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
+    assert tp.Stereo.for_pair(made.left, made.right, right=True).options["right"]
     wide = tp.Stereo.for_pair(made.left, made.right, disparities=160, paths=4)
     assert (wide.disparities, wide.paths) == (160, 4)
     flat = np.zeros((240, 320), np.uint8)
@@ -271,7 +272,7 @@ LIBRARY_ALONE = {
     "read_georeference other_place place_not_read world_file new_world_file": "rasterio reads it",
     "parse_matches read_matches_of parse_homography parse_ply read_text read_within": "tp.io reads files",
     "alpha_mask with_alpha": "detectors leave out transparent pixels; an image with alpha is an array of four channels",
-    "locate features_to_tie tie_pictures tie_given": "parts of tp.register and tp.tie_points",
+    "locate features_to_tie tie_pictures tie_given hidden_parts spread_colours": "parts of tp.register and tp.tie_points",
     "self_calibrate": "part of tp.rectify",
     "refine": "part of tp.estimate",
     "wait_for_disk sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",
@@ -384,6 +385,37 @@ def test_matches_and_models_are_the_command_s(tmp_path, run, scene):
     assert (found.verdict, texts[0]) == (told["verdict"], texts[1])
     tp.io.write_matches(tmp_path / "ours.csv", found)
     assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "ties.csv").read_bytes()
+
+
+def test_verdicts_know_what_masks_and_alpha_hide(tmp_path, run, scene):
+    mask = np.zeros(scene.reference.shape, np.uint8)
+    mask[110:, 140:] = 255
+    clear = np.dstack([scene.reference] * 3 + [mask])
+    for name, image in {"a": scene.reference, "b": scene.moving, "mask": mask, "clear": clear}.items():
+        tp.write(tmp_path / f"{name}.png", image)
+    sift = tp.Sift(device="cpu")
+    b = sift.detect(scene.moving)
+    for first, words, a in [
+        ("a", ["--mask", tmp_path / "mask.png"], sift.detect(scene.reference, mask=mask)),
+        ("clear", [], sift.detect(clear)),
+    ]:
+        [told] = run("match", tmp_path / f"{first}.png", tmp_path / "b.png", "--modality", "same", *words)
+        for features in (a, pickle.loads(pickle.dumps(a)), a[:], a.to("cpu")):
+            found = tp.tie_points(features, b, device="cpu")
+            assert judged(found) == judged(told), first
+    unknown = tp.Features.from_arrays(xy=a.xy, scale=a.scale, angle=a.angle, sign=a.sign, descriptors=a.descriptors, image_size=a.image_size)
+    assert judged(tp.tie_points(unknown, b, device="cpu")) != judged(told), "the mask makes no difference"
+
+
+def test_colours_under_transparent_pixels_are_not_mixed_in(tmp_path, run, scene):
+    moving = np.dstack([scene.moving] * 3 + [np.full(scene.moving.shape, 255, np.uint8)])
+    moving[100:140, 120:200] = (0, 255, 0, 0)
+    tp.write(tmp_path / "a.png", scene.reference)
+    tp.write(tmp_path / "b.png", moving)
+    run("register", tmp_path / "a.png", tmp_path / "b.png", "--output", tmp_path / "warped.png")
+    theirs, ours = tp.read(tmp_path / "warped.png"), tp.register(scene.reference, moving, device="cpu").warped
+    seen = theirs[..., 3] > 0
+    assert np.array_equal(ours[seen], theirs[seen]) and np.ptp(ours[seen][:, :3], axis=1).max() == 0, "grey stays grey"
 
 
 def test_registration_is_the_command_s(tmp_path, run, scene):

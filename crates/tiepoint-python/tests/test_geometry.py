@@ -442,6 +442,8 @@ def test_rectification_of_known_cameras(pair):
     with pytest.raises(tp.MismatchError, match="not a rotation"):
         tp.rectify(pair.left, pair.right, tp.StereoCalibration(K1=k, K2=k, R=np.ones((3, 3)), T=[1, 0, 0]))
     assert tp.rectify(pair.left, pair.right, rig).doubts == []
+    weak = ["the focal length is weakly determined" in " ".join(tp.rectify(pair.left, pair.right, focal=f).doubts) for f in (None, 300.0)]
+    assert weak == [True, False]
     (doubt,) = tp.rectify(pair.right, pair.left, rig).doubts
     assert "the scene is behind the cameras" in doubt and "are left and right exchanged?" in doubt
     with pytest.raises(tp.OptionError, match="option focal is 5.0: expected none beside a calibration"):

@@ -53,8 +53,8 @@ struct FoundPair {
 enum Matched {
     /// By a search with this finder.
     By(Box<Finder>),
-    /// By a file: feature i of A matches feature i of B.
-    Given(Vec<Match>),
+    /// By a file: feature i of A matches feature i of B. Those that it marks as wrong are not `right`.
+    Given { matches: Vec<Match>, right: Vec<bool> },
 }
 
 /// Pixels by which a given place may be outside its picture.
@@ -116,15 +116,22 @@ impl FoundPair {
             let ratio = if row.pair.ratio.is_nan() { 1.0 } else { row.pair.ratio };
             Match { a: i, b: i, ratio, ..row.pair }
         });
-        Ok(Self { pictures, found, matched: Matched::Given(matched.collect()) })
+        let right = given.rows.iter().map(|row| row.inlier).collect();
+        Ok(Self { pictures, found, matched: Matched::Given { matches: matched.collect(), right } })
     }
 
     /// The pictures with the features to which the matches refer.
     fn tied(self, tied: TiedPictures, options: &TieOptions) -> MatchedPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
-        let given = matches!(self.matched, Matched::Given(_));
-        MatchedPair { given, views, modality, ..MatchedPair::new(self.pictures, features, tie, options) }
+        let mut pair = MatchedPair::new(self.pictures, features, tie, options);
+        if let Matched::Given { right, .. } = &self.matched {
+            pair.given = true;
+            // How many of those agree that the file holds for right; where the others lie counts as well.
+            let right = right.iter().filter(|right| **right).count();
+            pair.evidence.iter_mut().for_each(|evidence| evidence.matches = right);
+        }
+        MatchedPair { views, modality, ..pair }
     }
 }
 
@@ -189,7 +196,7 @@ impl<'a> PairSearch<'a> {
         context: &Context,
     ) -> Outcome<MatchedPair> {
         let Error::NoModel { error, mut compared, mut advice } = error else { return Err(error.into()) };
-        if let (Some(file), Matched::Given(matches)) = (&self.matching.given, &found.matched) {
+        if let (Some(file), Matched::Given { matches, .. }) = (&self.matching.given, &found.matched) {
             compared = format!("{} matches in {}", counted(matches.len()), file.display());
         }
         if let Some((path, nothing)) = paths
@@ -301,7 +308,7 @@ impl<'a> PairSearch<'a> {
         Ok(FoundPair { pictures, found, matched: Matched::By(Box::new(finder)) })
     }
 
-    /// The tie points of --matches that their file takes for right, in the order of `paths`.
+    /// The tie points of --matches, in the order of `paths`, without those that are switched off in other programs' files.
     fn given(&self, paths: [&Path; 2]) -> Outcome<Option<ReadMatches>> {
         let Some(file) = &self.matching.given else { return Ok(None) };
         let names = paths.map(Path::to_string_lossy);
@@ -317,8 +324,11 @@ impl<'a> PairSearch<'a> {
             read.exchange();
         }
         let all = read.rows.len();
-        read.rows.retain(|row| row.inlier);
-        match read.rows.is_empty() && all > 0 {
+        let none = !read.rows.iter().any(|row| row.inlier);
+        if read.format.is_of_stored_pixels() {
+            read.rows.retain(|row| row.inlier);
+        }
+        match none && all > 0 {
             true => Err(Failure::work(format!(
                 "{}: all of its {all} points are switched off (enable or inlier 0): switch on those that are to count",
                 file.display()
@@ -337,10 +347,15 @@ impl<'a> PairSearch<'a> {
     ) -> tiepoint::Result<TiedPictures> {
         let finder = match &found.matched {
             Matched::By(finder) => finder,
-            Matched::Given(matches) => {
+            Matched::Given { matches, right } => {
                 let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
                 let cpu = &context.processor.cpu;
-                let tie = clock.time(Part::Compute, || tie_given(keypoints, matches, options, cpu))?;
+                // Those that the file marks as wrong do not count for the model, but they do for its verdict.
+                let right: Vec<usize> = (0..matches.len()).filter(|i| right[*i]).collect();
+                let given: Vec<Match> = right.iter().map(|i| matches[*i]).collect();
+                let tie = clock.time(Part::Compute, || tie_given(keypoints, &given, options, cpu))?;
+                let inliers = tie.inliers.iter().map(|i| right[*i]).collect();
+                let tie = TiePoints { matches: matches.clone(), inliers, ..tie };
                 return Ok(TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
             }
         };
@@ -371,7 +386,7 @@ impl<'a> PairSearch<'a> {
         let options = self.matching.options()?.with_model(None);
         let tie = match &found.matched {
             Matched::By(_) => tie_points(a, b, &options, &context.processor)?,
-            Matched::Given(matches) => {
+            Matched::Given { matches, .. } => {
                 let cpu = &context.processor.cpu;
                 tie_given([&a.keypoints, &b.keypoints], matches, &options, cpu)?
             }

@@ -9,7 +9,7 @@ use tiepoint::ErrorKind;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::Projection;
 use tiepoint::geometry::rectify::{
-    FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, from_tie_points,
+    FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, WEAK_FOCAL, from_tie_points,
 };
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{Metadata, Size};
@@ -91,13 +91,12 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
         FocalSource::Exif => "from the camera data of the photographs (EXIF)",
         FocalSource::TiePoints { .. } => "found from the tie points",
     };
-    let weak = "the focal length is weakly determined: found from two pictures alone it can be wrong by two or three times, \
-                and depth with it; --focal PX gives it";
+    let weak = format!("{WEAK_FOCAL}; --focal PX gives it");
     let weak = match source {
         FocalSource::TiePoints { refused: Some(px) } => Some(format!(
             "the focal length in the camera data, {px:.0} px, fits no rectification by these tie points, so their geometry may be wrong; {weak}"
         )),
-        FocalSource::TiePoints { refused: None } => Some(weak.to_owned()),
+        FocalSource::TiePoints { refused: None } => Some(weak),
         _ => None,
     };
     [Some(format!("focal length {focal:.0} px, {from}")), weak]

@@ -101,6 +101,35 @@ fn matches_of_a_file_are_verified_in_place_of_a_search() {
 
 /// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
 #[test]
+fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
+    let folder = Folder::new("matches-wrong");
+    folder.scene();
+    let found = folder.works("match a.png b.png --output v.csv --json");
+    let again = folder.works("match a.png b.png --matches v.csv --output w.csv --json");
+    assert_eq!(
+        ["matches", "inliers"].map(|key| number(&again, key)),
+        ["matches", "inliers"].map(|key| number(&found, key))
+    );
+    let columns = |file: &str| -> Vec<Vec<String>> {
+        folder.text(file).lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    };
+    let places =
+        |rows: &[Vec<String>]| rows.iter().map(|row| [&row[..4], &row[6..7]].concat()).collect::<Vec<_>>();
+    assert_eq!(places(&columns("w.csv")), places(&columns("v.csv")), "all rows are kept");
+    assert_eq!(value(&again, "verdict"), value(&found, "verdict"), "{again}");
+    // All in the left third lie elsewhere.
+    let mut rows = columns("v.csv");
+    for row in rows.iter_mut().filter(|row| row[0].parse::<f64>().unwrap() < 107.0) {
+        row[2] = (row[2].parse::<f64>().unwrap() + 12.0).to_string();
+        row[6] = "0".to_owned();
+    }
+    let lines: String = rows.iter().map(|row| row.join(",") + "\n").collect();
+    folder.put("moved.csv", "ax,ay,bx,by,distance,ratio,inlier,a,b\n".to_owned() + &lines);
+    let moved = folder.works("match a.png b.png --matches moved.csv --json");
+    assert_ne!(value(&moved, "verdict"), "\"good\"", "{moved}");
+}
+
+#[test]
 fn control_points_on_a_map_register_and_a_world_file_is_kept() {
     let folder = Folder::with("match-map", Folder::scene);
     folder.works("match b.png a.png -o pixels.points");

@@ -7,13 +7,14 @@ from typing import Any
 from ._core import Features
 
 
-def features(*columns: Any) -> Features:
-    """Features from their columns, in the order in which `Features.__reduce__` gives them."""
+def features(*given: Any) -> Features:
+    """Features from their columns, in the order in which `Features.__reduce__` gives them, and the parts that were hidden."""
+    *columns, hidden = given
     names = ("xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors", "image_size")
     fields = dict(zip(names, columns, strict=True))
     if fields["descriptors"].shape[1] == 0:
         fields["descriptors"] = None
-    return Features.from_arrays(**fields)
+    return Features.from_arrays(**fields)._hiding(hidden)
 
 
 def options(cls: type, given: dict[str, Any]) -> Any:

@@ -107,7 +107,7 @@ class Rectified(Result):
         Root mean square of the difference of their rows in pixels.
     doubts : list of str
         Why the result is probably wrong: rows of tie points differ, the scene lies behind the cameras, or a reason of
-        `tie_points` is poor.
+        `tie_points` is poor; and why depth is uncertain, as from a focal length that was found from two pictures.
     """
 
     left: npt.NDArray[Any]

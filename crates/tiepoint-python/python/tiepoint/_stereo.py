@@ -207,6 +207,7 @@ class Stereo(StereoOptions):
         cls,
         left: _Image,
         right: _Image,
+        /,
         *,
         mask_left: _Image | None = None,
         mask_right: _Image | None = None,
@@ -221,7 +222,7 @@ class Stereo(StereoOptions):
         left, right, mask_left, mask_right, no_data
             The pair, as in `compute`.
         **options
-            Other options.
+            Other options, of which ``right=True`` gives the disparities of the right view.
         """
         given = _given((left, right), (mask_left, mask_right))
         found = _core.range_of_pair(options.get("device"), given, no_data)

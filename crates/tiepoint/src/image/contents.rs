@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, check_mask, no_data,
-    orientation, range::prepare_shown, with_alpha,
+    AnyCow, AnyImage, AnyView, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, alpha_mask,
+    check_mask, no_data, orientation, range::prepare_shown, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 
@@ -137,7 +137,7 @@ impl FileImage {
         let seen = self.channels();
         let Some(shown) = &self.shown else { return Ok(seen) };
         match seen.view() {
-            super::AnyView::F32(_) => {
+            AnyView::F32(_) => {
                 let mut image = seen.into_image();
                 no_data::to_nan(&mut image, shown.view());
                 Ok(AnyCow::Owned(image))
@@ -365,6 +365,16 @@ impl FileImage {
 
 /// The greatest distance, along an axis, between two pixels from which one output pixel is interpolated.
 const REACH: usize = 5;
+
+/// An image to be warped: transparent pixels near others have colours like these, because interpolation would mix their own,
+/// which nobody sees, into visible ones. `None` if no pixel is transparent.
+pub fn spread_colours<'a>(image: impl Into<AnyView<'a>>) -> Option<AnyImage> {
+    let image = image.into();
+    let (valid, mut spread) = (alpha_mask(image)?, image.to_image());
+    let alpha = spread.channels() - 1;
+    by_pixel!(&mut spread, spread => spread_values(spread, alpha, valid));
+    Some(spread)
+}
 
 /// Gives transparent pixels within [`REACH`] of valid ones the mean of valid neighbours in every channel but alpha.
 fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<u8>) {

@@ -42,7 +42,7 @@ mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
 pub use by_pixel::{AnyImage, AnyView, ByPixel, PixelKind};
-pub use contents::{FileImage, Layout};
+pub use contents::{FileImage, Layout, spread_colours};
 #[cfg(any(fuzzing, test))]
 pub(crate) use exif::of_exif as metadata_of;
 pub use exif::{Focal, Metadata, Position};

@@ -11,7 +11,9 @@ mod views;
 
 pub(crate) use cross::{CORNERS_WITHIN, Structure, corner_matches};
 pub(crate) use tie::{AMBIGUOUS, LIKE, rival};
-pub use tie::{Alternatives, Rematch, TieOptions, TiePoints, tie_given, tie_points, tie_points_on_device};
+pub use tie::{
+    Alternatives, Rematch, TieOptions, TiePoints, hidden_parts, tie_given, tie_points, tie_points_on_device,
+};
 pub use views::{
     Modality, TiePicture, TiedPictures, Views, features_to_tie, tie_pictures, tie_pictures_on_device,
 };
@@ -20,7 +22,9 @@ use crate::device::Processor;
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage_pixels, warp_pixels};
 use crate::geometry::{Model, ModelKind};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Made, MadeMask, Pixels, Range, Size, prepare};
+use crate::image::{
+    AnyImage, AnyView, Image, ImageView, Made, MadeMask, Pixels, Range, Size, prepare, spread_colours,
+};
 use crate::options::{Named, options};
 use crate::{Error, Result, by_pixel};
 
@@ -137,8 +141,9 @@ pub fn register<'a>(
     let (reference, moving) = (reference.into(), moving.into());
     let Location { features, tie, reference_from_moving } = located([reference, moving], options, processor)?;
     let size = reference.image.size();
-    let warped =
-        warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?.into_host()?;
+    let spread = spread_colours(moving.image);
+    let image = spread.as_ref().map_or(moving.image, AnyImage::view);
+    let warped = warp_onto(image, size, &reference_from_moving, &options.warp, processor)?.into_host()?;
     Ok(Registration { features, tie, reference_from_moving, warped })
 }
 

@@ -200,7 +200,7 @@ impl TiePoints {
 
     /// The same, with the parts of A and of B that these masks hide.
     pub fn with_masks(self, masks: [Option<ImageView<'_, u8>>; 2]) -> Self {
-        Self { hidden: masks.map(hidden), ..self }
+        Self { hidden: masks.map(hidden_parts), ..self }
     }
 
     /// Matches that no model verifies: all are inliers.
@@ -221,8 +221,9 @@ impl TiePoints {
     }
 }
 
-/// Which of the nine parts of a picture, row by row, are masked over more than three quarters of their area.
-fn hidden(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
+/// Which of the nine parts of a picture, row by row, are masked over more than three quarters of their area
+/// ([`TiePoints::hidden`]).
+pub fn hidden_parts(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
     let mut counts = [(0_usize, 0_usize); 9];
     let Some(mask) = mask else { return [false; 9] };
     let Size { width, height } = mask.size();

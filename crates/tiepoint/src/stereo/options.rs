@@ -155,10 +155,10 @@ options! {
         /// At least half of it is for sums and paths. An image that needs more is computed in groups of rows, in up to
         /// 1.7 times the time. The first call keeps to 128 MiB of sums and paths where it can, which takes less time
         /// than to have more memory cleared; later calls use what they may.
-        memory / with_memory: Option<u64> = Some(1 << 30), unit "BYTES";
+        memory / with_memory: Option<u64> = Some(1 << 30) => 1.., unit "BYTES";
         /// About the most GPU memory to use; by default all that is free. A larger pair is computed there in bands of
         /// rows, with the same result.
-        device_memory / with_device_memory: Option<u64> = None, unit "BYTES";
+        device_memory / with_device_memory: Option<u64> = None => 1.., unit "BYTES";
         /// Also give the disparities of the right view.
         right / with_right: bool = false, flag "-";
         /// Also give a confidence from 0 to 1.

@@ -26,6 +26,10 @@ pub struct Agreement {
     pub depths: [f64; 2],
 }
 
+/// What is said of a focal length that was found from the tie points of two pictures.
+pub const WEAK_FOCAL: &str = "the focal length is weakly determined: found from two pictures alone it can be wrong by two or three times, \
+                              and depth with it";
+
 /// Depth counts as known if other lenses that fit as well change it by less than this factor.
 pub const SAME_DEPTH: f64 = 1.2;
 

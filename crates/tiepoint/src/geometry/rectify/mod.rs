@@ -21,7 +21,7 @@ mod relative;
 mod self_calibrate;
 mod valid;
 
-pub use agreement::{Agreement, SAME_DEPTH};
+pub use agreement::{Agreement, SAME_DEPTH, WEAK_FOCAL};
 pub(crate) use agreement::{confirmed_range, widened};
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
