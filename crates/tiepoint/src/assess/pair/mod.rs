@@ -210,7 +210,7 @@ pub struct Cell {
     pub inliers: usize,
     /// Their median residual, in pixels; none without inliers.
     pub residual_px: Option<f64>,
-    /// First matches there that agree with the model.
+    /// First matches, or given ones, there that agree with the model.
     pub agreeing: usize,
     /// Rejected first matches there that are likely right: of its scale and turn, beyond two thresholds and within an
     /// eighth of the picture, with neighbours that deviate as they do.
@@ -248,7 +248,7 @@ pub struct PairEvidence {
     pub supported: usize,
     /// Matches of the first search; 0 where pictures were tied by their structure.
     pub first: usize,
-    /// Those of them that agree with the model.
+    /// Those of them, or of given matches, that agree with the model.
     pub agreeing: usize,
     /// How many inliers chance alone would give; none where the search left no ring.
     pub by_chance: Option<f64>,
@@ -335,7 +335,7 @@ impl PairEvidence {
         let is_given = !has_descriptors && tie.alternatives.is_none();
         let measured = if is_given { &tie.matches } else { &tie.first };
         let first = residuals_of(measured);
-        for (m, residual) in tie.first.iter().zip(&first) {
+        for (m, residual) in measured.iter().zip(&first) {
             cells[place(m)].agreeing += usize::from(*residual <= threshold);
         }
         // The first matches that are not far from a map, with their residuals.
@@ -450,6 +450,9 @@ impl PairEvidence {
             };
             let limits = if is_epipolar && self.alternatives.is_some() { CORNERS } else { PLACES };
             reasons.push(Reason::share_below("places", share, limits, text, next));
+            if self.alternatives.is_none() && self.model.homography().is_some() {
+                self.rejected("given", &mut reasons);
+            }
             self.alike(&mut reasons);
         }
         if let Some(alternatives) = self.alternatives {
@@ -575,6 +578,39 @@ impl PairEvidence {
         }
     }
 
+    /// What a map rejects of matches that are likely right because their neighbours deviate alike: of the `which` matches.
+    fn rejected(&self, which: &str, reasons: &mut Vec<Reason>) {
+        let rejected: f64 = self.cells.iter().map(|cell| cell.near as f64).sum();
+        let taken: f64 = self.cells.iter().map(Cell::taken).sum();
+        let share = rejected / (rejected + taken).max(1.0);
+        let misfit: Vec<f64> = self.cells.iter().filter_map(Cell::misfit_px).collect();
+        let (low, high) =
+            misfit.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(*px), high.max(*px)));
+        let noun = self.model.kind().noun();
+        let text =
+            format!("the {noun} rejects {} of the {which} matches that are likely right", percent(share));
+        let mut of_all = Reason::share_above("rejected", share, REJECTED, text, DEPTH);
+        if rejected < TELLING as f64 {
+            // The share of a few matches says little.
+            of_all.verdict = Verdict::Good;
+        }
+        reasons.push(of_all);
+        reasons.push(Reason {
+            measure: "misfit",
+            value: misfit.len() as f64,
+            expected: "no part of the picture".into(),
+            verdict: Verdict::above(misfit.len() as f64, MISFIT),
+            text: match misfit.len() {
+                0 => format!("no part of the picture contradicts the {noun}"),
+                1 => format!("in 1 of 9 parts of the picture most of the {which} matches lie {high:.0} px off"),
+                n => format!(
+                    "in {n} of 9 parts of the picture most of the {which} matches lie {low:.0} to {high:.0} px off"
+                ),
+            },
+            next: Some(DEPTH.into()),
+        });
+    }
+
     fn first_matches(&self, reasons: &mut Vec<Reason>) {
         let is_map = self.contrary.is_some();
         let share = self.agreeing as f64 / self.first as f64;
@@ -584,35 +620,7 @@ impl PairEvidence {
         let next = "Do both pictures show the same thing? More views may help (`--views 43`)";
         let first = Reason::share_below("first matches", share, limits, text, next);
         if is_map {
-            let rejected: f64 = self.cells.iter().map(|cell| cell.near as f64).sum();
-            let taken: f64 = self.cells.iter().map(Cell::taken).sum();
-            let share = rejected / (rejected + taken).max(1.0);
-            let misfit: Vec<f64> = self.cells.iter().filter_map(Cell::misfit_px).collect();
-            let (low, high) =
-                misfit.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), px| (low.min(*px), high.max(*px)));
-            let noun = self.model.kind().noun();
-            let text =
-                format!("the {noun} rejects {} of the first matches that are likely right", percent(share));
-            let mut of_all = Reason::share_above("rejected", share, REJECTED, text, DEPTH);
-            if rejected < TELLING as f64 {
-                // The share of a few matches says little.
-                of_all.verdict = Verdict::Good;
-            }
-            reasons.push(of_all);
-            reasons.push(Reason {
-                measure: "misfit",
-                value: misfit.len() as f64,
-                expected: "no part of the picture".into(),
-                verdict: Verdict::above(misfit.len() as f64, MISFIT),
-                text: match misfit.len() {
-                    0 => format!("no part of the picture contradicts the {noun}"),
-                    1 => format!("in 1 of 9 parts of the picture most of the first matches lie {high:.0} px off"),
-                    n => format!(
-                        "in {n} of 9 parts of the picture most of the first matches lie {low:.0} to {high:.0} px off"
-                    ),
-                },
-                next: Some(DEPTH.into()),
-            });
+            self.rejected("first", reasons);
             self.alike(reasons);
         }
         // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
