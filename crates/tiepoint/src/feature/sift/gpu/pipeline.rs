@@ -41,31 +41,6 @@ pub struct SiftPipeline {
     descriptors: GpuDescriptors,
 }
 
-struct Between {
-    points: GpuKeypoints,
-    features: GpuKeypoints,
-    /// The order of the features, and room to merge.
-    order: [Buffer<u64>; 2],
-    described: GpuKeypoints,
-    descriptors: GpuDescriptors,
-}
-
-impl Between {
-    fn new(gpu: &Gpu, options: &SiftOptions, images: usize, capacity: usize) -> Result<Self> {
-        let list = || GpuKeypoints::new(gpu, images, capacity);
-        let points = list()?;
-        let room = images.saturating_mul(capacity);
-        let values = room.saturating_mul(options.dimension());
-        Ok(Self {
-            features: if options.upright { points.clone() } else { list()? },
-            points,
-            order: [gpu.buffer(room)?, gpu.buffer(room)?],
-            described: list()?,
-            descriptors: GpuDescriptors::new(gpu, options.descriptors, values)?,
-        })
-    }
-}
-
 impl Pipeline for SiftPipeline {
     const NAME: &'static str = "SIFT";
     type Options = SiftOptions;
@@ -135,30 +110,51 @@ impl Pipeline for SiftPipeline {
         old: Option<Self>,
     ) -> Result<Self> {
         let (gpu, options) = (&core.gpu, core.options);
+        let Purpose { capacity, pixel, .. } = purpose;
         // The levels stay when only lists must grow.
         let levels = old.map(|pipeline| pipeline.levels).filter(|levels| levels.plan == purpose.layout);
         let images = purpose.layout.images;
-        let base = by_pixel!(make purpose.pixel, GpuBase::new(gpu, &options)?);
+        let base = by_pixel!(make pixel, GpuBase::new(gpu, &options)?);
         let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.layout.clone()), Ok)?;
-        let between = Between::new(gpu, &options, images, purpose.capacity)?;
+        // Buffers between the stages, which the graph keeps.
+        let list = || GpuKeypoints::new(gpu, images, capacity);
+        let room = images.saturating_mul(capacity);
+        let points = list()?;
+        let features = if options.upright { points.clone() } else { list()? };
+        let [order, spare] = [gpu.buffer(room)?, gpu.buffer(room)?];
+        let described = list()?;
+        let values = room.saturating_mul(options.dimension());
+        let descriptors = GpuDescriptors::new(gpu, options.descriptors, values)?;
         let mut commands = Commands::new();
         commands.stage("scale space");
         scale_space::gpu::record(&mut commands, &options, &levels)?;
-        let order = record_features(&mut commands, &options, &levels, mask, &between)?;
+        commands.stage("extrema, refine");
+        extrema::gpu::record(&mut commands, &options, &levels, mask, &points)?;
+        if !options.upright {
+            commands.stage("orient");
+            commands.zero(&features.counts)?;
+            orient::gpu::record(&mut commands, &options, &features, &points, &levels)?;
+        }
+        commands.stage("order, select");
+        let order = order::gpu::record(&mut commands, options.selection, &features, (&order, &spare))?;
+        let describe = |commands: &mut Commands, images: Range<usize>| {
+            commands.stage("describe");
+            let (to, from) = ((&described, &descriptors), (&points, &features, order));
+            describe::gpu::record(commands, &options, to, from, images, &levels)
+        };
         let mut parcels = Vec::new();
         if images == 1 {
-            record_description(&mut commands, &options, &levels, (&between, order), 0..1)?;
+            describe(&mut commands, 0..1)?;
         } else {
             let len = images.div_ceil(PARCELS);
             for first in (0..images).step_by(len) {
-                let (mut describe, part) = (Commands::new(), first..images.min(first + len));
-                record_description(&mut describe, &options, &levels, (&between, order), part.clone())?;
-                parcels.push((part, describe));
+                let (mut parcel, part) = (Commands::new(), first..images.min(first + len));
+                describe(&mut parcel, part.clone())?;
+                parcels.push((part, parcel));
             }
         }
         let launches = images + commands.launches() + parcels.len();
         let graph = gpu.graph(commands)?;
-        let Between { described, descriptors, .. } = between;
         Ok(Self { purpose, levels, described, launches, parcels, options, base, descriptors, graph })
     }
 
@@ -214,37 +210,4 @@ pub(super) fn lists_and_levels(options: &SiftOptions, purpose: &Purpose<Plan>) -
     };
     let order = 2 * Buffer::<u64>::taken(room);
     (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
-}
-
-/// Records the work from the levels to the order of the features, and returns the order.
-fn record_features<'b>(
-    commands: &mut Commands,
-    options: &SiftOptions,
-    levels: &GpuLevels,
-    mask: Option<&GpuImage<u8>>,
-    between: &'b Between,
-) -> Result<&'b Buffer<u64>> {
-    let Between { points, features, order: [order, spare], .. } = between;
-    commands.stage("extrema, refine");
-    extrema::gpu::record(commands, options, levels, mask, points)?;
-    if !options.upright {
-        commands.stage("orient");
-        commands.zero(&features.counts)?;
-        orient::gpu::record(commands, options, features, points, levels)?;
-    }
-    commands.stage("order, select");
-    order::gpu::record(commands, options.selection, features, (order, spare))
-}
-
-fn record_description(
-    commands: &mut Commands,
-    options: &SiftOptions,
-    levels: &GpuLevels,
-    (between, order): (&Between, &Buffer<u64>),
-    images: Range<usize>,
-) -> Result<()> {
-    commands.stage("describe");
-    let to = (&between.described, &between.descriptors);
-    let from = (&between.points, &between.features, order);
-    describe::gpu::record(commands, options, to, from, images, levels)
 }
