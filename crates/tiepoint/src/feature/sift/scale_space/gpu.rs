@@ -22,7 +22,7 @@ use crate::filter::border as border_rule;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, ByPixel, Size};
 use crate::{Error, Result};
-use tiepoint_gpu::{Kernel, KernelSource, Program};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes of a group, one a column.
 const GROUP: usize = 256;
@@ -110,13 +110,9 @@ fn level_len(width: i128, height: i128) -> i128 {
 pub(crate) struct GpuBase<T: GpuPixel> {
     kernel: Kernel<BlurBase<'static, T>>,
     doubled: bool,
-    room: Room,
 }
 
 pub(crate) type AnyGpuBase = ByPixel<GpuBase<u8>, GpuBase<u16>, GpuBase<f32>>;
-
-#[derive(Clone, Copy, Debug)]
-struct Room(usize);
 
 /// Adds the code that every program needs.
 fn shared(source: KernelSource, options: &SiftOptions) -> KernelSource {
@@ -161,7 +157,7 @@ impl<T: GpuPixel> GpuBase<T> {
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let kernel = gpu.program(&Self::source(options))?.kernel::<BlurBase<'_, T>>()?;
-        Ok(Self { kernel, doubled: options.first_octave < 0, room: Room::new(gpu) })
+        Ok(Self { kernel, doubled: options.first_octave < 0 })
     }
 
     /// Makes level 0 of the first octave of image `index` from `image`.
@@ -183,7 +179,7 @@ impl<T: GpuPixel> GpuBase<T> {
         }
         let first = plan.octaves[0];
         let Size { width, height } = first.size;
-        let rows = self.room.rows(&[first.size], 1);
+        let rows = rows_of(levels.values.gpu(), &[first.size], 1);
         let arguments = BlurBase {
             levels: &levels.values,
             pixels: image.buffer(),
@@ -267,7 +263,16 @@ pub(crate) fn record(commands: &mut Commands, options: &SiftOptions, levels: &Gp
             break;
         }
         let program = &programs[tasks[0].level as usize % plan.levels];
-        record_turn(commands, program, &tasks, levels)?;
+        let size = |task: &BlurTask| Size::new(task.width as usize, task.height as usize);
+        let sizes: Vec<Size> = tasks.iter().map(size).collect();
+        let rows = rows_of(gpu, &sizes, plan.images);
+        // A missing task repeats the numbers of the last one; no group works on it.
+        let [a, b, c] =
+            std::array::from_fn(|i| BlurTask { rows: rows as i32, ..tasks[i.min(tasks.len() - 1)] });
+        let image_stride = plan.image_stride as u64;
+        let arguments = BlurLevels { levels: &levels.values, image_stride, a, b, c };
+        let groups = [groups_of(&sizes, rows), 1, plan.images];
+        commands.launch(&program.kernel::<BlurLevels<'_>>()?, groups, arguments)?;
     }
     if small < octaves.len() {
         let arguments = BlurSmall {
@@ -283,37 +288,14 @@ pub(crate) fn record(commands: &mut Commands, options: &SiftOptions, levels: &Gp
     Ok(())
 }
 
-/// Makes the levels of some tasks in one launch, and chooses their rows.
-fn record_turn(
-    commands: &mut Commands,
-    program: &Program,
-    tasks: &[BlurTask],
-    levels: &GpuLevels,
-) -> Result<()> {
-    let GpuLevels { plan, values, .. } = levels;
-    let size = |task: &BlurTask| Size::new(task.width as usize, task.height as usize);
-    let sizes: Vec<Size> = tasks.iter().map(size).collect();
-    let rows = Room::new(values.gpu()).rows(&sizes, plan.images);
-    // A missing task repeats the numbers of the last one; no group works on it.
-    let [a, b, c] = std::array::from_fn(|i| BlurTask { rows: rows as i32, ..tasks[i.min(tasks.len() - 1)] });
-    let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
-    let groups = [groups_of(&sizes, rows), 1, plan.images];
-    Ok(commands.launch(&program.kernel::<BlurLevels<'_>>()?, groups, arguments)?)
-}
-
-impl Room {
-    fn new(gpu: &Gpu) -> Self {
-        Self(gpu.info().units as usize * RESIDENT)
-    }
-
-    /// The number of rows that one group computes. Each group begins by filling its window, so few groups are less
-    /// work; but only some run at a time, and the last of them should leave little of the device idle.
-    fn rows(self, sizes: &[Size], images: usize) -> usize {
-        let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.0);
-        let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);
-        let possible = (ROWS..highest + ROWS).step_by(ROWS);
-        possible.min_by_key(|&rows| turns(rows) * (rows + FILLING)).unwrap_or(ROWS)
-    }
+/// The number of rows that one group computes. Each group begins by filling its window, so few groups are less work; but
+/// only some run at a time, and the last of them should leave little of the device idle.
+fn rows_of(gpu: &Gpu, sizes: &[Size], images: usize) -> usize {
+    let at_a_time = gpu.info().units as usize * RESIDENT;
+    let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(at_a_time);
+    let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);
+    let possible = (ROWS..highest + ROWS).step_by(ROWS);
+    possible.min_by_key(|&rows| turns(rows) * (rows + FILLING)).unwrap_or(ROWS)
 }
 
 fn groups_of(sizes: &[Size], rows: usize) -> usize {
