@@ -40,16 +40,16 @@ impl ReadbackSlot {
     /// the selection can use.
     pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
         if self.expected == 0 {
-            self.expected = lists.capacity.min(lists.selection.early_limit());
+            self.expected = lists.found.capacity.min(lists.selection.early_limit());
         }
         self.prepare(lists)
     }
 
     /// Discards earlier results and makes room for the expected ones.
     pub(super) fn prepare(&mut self, lists: &Lists<'_>) -> Result<()> {
-        let (gpu, images) = (lists.keypoints.gpu(), lists.images());
+        let (gpu, images) = (lists.found.keypoints.gpu(), lists.images());
         self.parcels.clear();
-        self.expected = self.expected.min(lists.capacity);
+        self.expected = self.expected.min(lists.found.capacity);
         if self.counts.len() != images || self.room < self.expected {
             let room = self.expected.next_multiple_of(TASK);
             let values = images * room * lists.dimension;
@@ -65,7 +65,7 @@ impl ReadbackSlot {
     pub(super) fn fetch(&mut self, lists: &Lists<'_>) -> Result<()> {
         let images = 0..lists.images();
         let commands = self.downloads(lists, images.clone())?;
-        self.parcels = vec![(images, lists.keypoints.gpu().download(commands)?)];
+        self.parcels = vec![(images, lists.found.keypoints.gpu().download(commands)?)];
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl ReadbackSlot {
     /// that is queued later.
     pub(super) fn fetch_beside(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<()> {
         let commands = self.downloads(lists, images.clone())?;
-        self.parcels.push((images, lists.keypoints.gpu().download_beside(commands)?));
+        self.parcels.push((images, lists.found.keypoints.gpu().download_beside(commands)?));
         Ok(())
     }
 
@@ -86,11 +86,11 @@ impl ReadbackSlot {
         let mut commands = Commands::new();
         commands.stage("features to the host");
         let counts = (&mut self.counts, images.start);
-        commands.download_part((lists.counts, images.start), counts, images.len())?;
+        commands.download_part((&lists.found.counts, images.start), counts, images.len())?;
         for i in images {
-            let (from, to) = (i * lists.capacity, i * self.room);
+            let (from, to) = (i * lists.found.capacity, i * self.room);
             let words = (&mut self.keypoints, to * WORDS);
-            commands.download_part((lists.keypoints, from * WORDS), words, self.expected * WORDS)?;
+            commands.download_part((&lists.found.keypoints, from * WORDS), words, self.expected * WORDS)?;
             let (from, to) = (from * lists.dimension, to * lists.dimension);
             let len = self.expected * lists.dimension;
             by_value!(
@@ -123,7 +123,7 @@ impl ReadbackSlot {
                 all.extend(self.features((images, sent), &counts, lists, recycled, cpu)?);
             }
         }
-        if greatest > lists.capacity {
+        if greatest > lists.found.capacity {
             return Ok(Arrival::BeyondCapacity(greatest));
         }
         let (longest, came) = (greatest.min(most), self.expected);

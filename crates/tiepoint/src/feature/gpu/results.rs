@@ -1,6 +1,6 @@
 //! Copying features from a device's lists to the host's memory.
 
-use super::{GpuDescriptors, GpuFeatures};
+use super::{GpuDescriptors, GpuFeatures, GpuKeypoints};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::select::Selection;
@@ -13,20 +13,17 @@ use tiepoint_gpu::{Element, lock};
 /// The results of a search of some images of one size, in the device's memory.
 #[derive(Clone, Debug)]
 pub struct Lists<'d> {
-    /// The number of features of every image: more than `capacity` if that was too small and some are missing.
-    pub(crate) counts: &'d Buffer<u32>,
-    /// In their total order; those of image i begin at number i · `capacity`.
-    pub(crate) keypoints: &'d Buffer<u32>,
+    /// In their total order.
+    pub(crate) found: &'d GpuKeypoints,
     pub(crate) descriptors: &'d GpuDescriptors,
     pub(crate) dimension: usize,
-    pub(crate) capacity: usize,
     pub(crate) selection: Selection,
     pub(crate) size: Size,
 }
 
 impl Lists<'_> {
     pub(crate) fn images(&self) -> usize {
-        self.counts.len()
+        self.found.counts.len()
     }
 
     pub(crate) fn none(&self) -> Features {
@@ -37,14 +34,15 @@ impl Lists<'_> {
     /// A copy of the selected features of an image, of which `found` were found. If the host does not know that number,
     /// the copy contains all that there is room for.
     pub(super) fn copy(&self, image: usize, found: Option<usize>) -> Result<GpuFeatures> {
-        let (gpu, mut commands) = (self.keypoints.gpu(), Commands::new());
+        let GpuKeypoints { keypoints, counts, capacity } = self.found;
+        let (gpu, mut commands) = (keypoints.gpu(), Commands::new());
         let most = self.selection.early_limit();
-        let (first, capacity) = (image * self.capacity, found.unwrap_or(self.capacity).min(most));
+        let (first, capacity) = (image * capacity, found.unwrap_or(*capacity).min(most));
         let count = match found {
             Some(found) if found > most => gpu.upload(&[most as u32])?,
-            _ => part_of(self.counts, image, 1, &mut commands)?,
+            _ => part_of(counts, image, 1, &mut commands)?,
         };
-        let keypoints = part_of(self.keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
+        let keypoints = part_of(keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
         let (first, values) = (first * self.dimension, capacity * self.dimension);
         let descriptors = by_value!(map self.descriptors, all => part_of(all, first, values, &mut commands)?);
         gpu.run(&commands)?;

@@ -166,8 +166,8 @@ impl<P: Pipeline> Search<P> {
             loop {
                 search.enqueue(slice::from_ref(image), mask)?;
                 let lists = search.reserved()?.lists();
-                let count = lists.counts.to_vec()?.first().map_or(0, |&n| n as usize);
-                if count <= lists.capacity {
+                let count = lists.found.counts.to_vec()?.first().map_or(0, |&n| n as usize);
+                if count <= lists.found.capacity {
                     return lists.copy(0, Some(count));
                 }
                 search.make_room(count);

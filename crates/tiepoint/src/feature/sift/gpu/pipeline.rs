@@ -185,11 +185,9 @@ impl Pipeline for SiftPipeline {
 
     fn lists(&self) -> Lists<'_> {
         Lists {
-            counts: &self.described.counts,
-            keypoints: &self.described.keypoints,
+            found: &self.described,
             descriptors: &self.descriptors,
             dimension: self.options.dimension(),
-            capacity: self.purpose.capacity,
             selection: self.options.selection,
             size: self.purpose.layout.input,
         }

@@ -140,11 +140,9 @@ impl Pipeline for SurfPipeline {
 
     fn lists(&self) -> Lists<'_> {
         Lists {
-            counts: &self.oriented.counts,
-            keypoints: &self.oriented.keypoints,
+            found: &self.oriented,
             descriptors: &self.descriptors,
             dimension: self.options.dimension(),
-            capacity: self.purpose.capacity,
             selection: self.options.selection,
             size: self.purpose.layout.size,
         }
