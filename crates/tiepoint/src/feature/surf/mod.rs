@@ -60,7 +60,6 @@ use crate::{Error, Result};
 /// or the pixel type changes. Threads may share it.
 #[derive(Debug)]
 pub struct Surf {
-    options: SurfOptions,
     tables: stream::Tables,
     narrow: Scratch<stream::Buffers<u32>>,
     wide: Scratch<stream::Buffers<u64>>,
@@ -73,17 +72,13 @@ impl Surf {
     /// [`Error::Option`] as [`SurfOptions::check`].
     pub fn new(options: SurfOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self {
-            options,
-            tables: stream::Tables::new(&options),
-            narrow: Scratch::default(),
-            wide: Scratch::default(),
-        })
+        let tables = stream::Tables::new(options);
+        Ok(Self { tables, narrow: Scratch::default(), wide: Scratch::default() })
     }
 
     /// The options it was made with.
     pub fn options(&self) -> &SurfOptions {
-        &self.options
+        &self.tables.options
     }
 
     /// The features of a grey image. A keypoint is left out where the mask is 0 at its nearest pixel.
@@ -102,20 +97,18 @@ impl Surf {
         check_size(size)?;
         check_mask(mask, size)?;
         // Sums of 8-bit pixels may wrap around in 32 bits; their differences are right all the same.
-        let (tables, options) = (&self.tables, &self.options);
+        let tables = &self.tables;
         let cpu = &cpu.for_pixels(size.area()).begin_task("SURF", size.height);
         let features = cpu.run(|| match T::WHITE {
-            255.0 => self.narrow.with(
-                || Ok(stream::Buffers::default()),
-                |buffers| buffers.detect(tables, options, view, mask, cpu),
-            ),
-            _ => self.wide.with(
-                || Ok(stream::Buffers::default()),
-                |buffers| buffers.detect(tables, options, view, mask, cpu),
-            ),
+            255.0 => self
+                .narrow
+                .with(|| Ok(stream::Buffers::default()), |buffers| buffers.detect(tables, view, mask, cpu)),
+            _ => self
+                .wide
+                .with(|| Ok(stream::Buffers::default()), |buffers| buffers.detect(tables, view, mask, cpu)),
         })?;
         let _stage = cpu.stage("order");
-        Ok(self.options.selection.of(&features, cpu))
+        Ok(tables.options.selection.of(&features, cpu))
     }
 }
 

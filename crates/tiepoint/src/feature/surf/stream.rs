@@ -31,9 +31,10 @@ const ROWS_A_TASK: usize = 16;
 
 const GROUP: usize = 16;
 
-/// The tables that depend only on the options.
+/// The options, and the tables that depend only on them.
 #[derive(Debug)]
 pub(super) struct Tables {
+    pub(super) options: SurfOptions,
     octaves: Vec<Octave>,
     disc: Disc,
     square: Square,
@@ -42,16 +43,16 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(options: &SurfOptions) -> Self {
-        let octaves = plan::octaves(options);
-        let square = Square::new(options);
+    pub(super) fn new(options: SurfOptions) -> Self {
+        let octaves = plan::octaves(&options);
+        let square = Square::new(&options);
         let reach = |o: &Octave| {
             let [above, below] = o.reach();
             let square = square.reach(o.largest_scale()) as usize;
             square.max(above.max(below) + 2 * o.step)
         };
         let reach = octaves.iter().map(reach).max().unwrap_or(0);
-        Self { octaves, disc: Disc::new(options.preset), square, reach }
+        Self { options, octaves, disc: Disc::new(options.preset), square, reach }
     }
 }
 
@@ -123,7 +124,6 @@ impl<A: Total> Buffers<A> {
     pub(super) fn detect<T: Pixel>(
         &mut self,
         tables: &Tables,
-        options: &SurfOptions,
         view: ImageView<'_, T>,
         mask: Option<ImageView<'_, u8>>,
         cpu: &Cpu,
@@ -145,18 +145,18 @@ impl<A: Total> Buffers<A> {
                     self.respond(tables, end.min(first + slice(size)), white, cpu);
                 }
                 let _stage = cpu.stage("extrema");
-                self.search(tables, options, mask, cpu);
+                self.search(tables, mask, cpu);
                 cpu.check()?;
             }
             let _stage = cpu.stage("describe");
-            let (more, their_values) = self.describe(tables, options, cpu);
+            let (more, their_values) = self.describe(tables, cpu);
             keypoints.extend(more);
             values.extend(their_values);
             cpu.advance(end - first);
             cpu.check()?;
         }
         let descriptors = Descriptors::F32(values);
-        Ok(Features { keypoints, descriptors, dimension: options.dimension(), image: size })
+        Ok(Features { keypoints, descriptors, dimension: tables.options.dimension(), image: size })
     }
 
     fn start(&mut self, tables: &Tables, size: Size) {
@@ -220,7 +220,7 @@ impl<A: Total> Buffers<A> {
     }
 
     /// Searches all rows that have neighbours above and below.
-    fn search(&mut self, tables: &Tables, options: &SurfOptions, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) {
+    fn search(&mut self, tables: &Tables, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) {
         let size = self.integral.size();
         let mut work = vec![];
         for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
@@ -234,7 +234,7 @@ impl<A: Total> Buffers<A> {
             }
             progress.searched = end;
         }
-        let octaves = &self.octaves;
+        let (octaves, options) = (&self.octaves, &tables.options);
         let found = cpu.map(work.len(), |i| {
             let (o, layer, rows, columns) = work[i].clone();
             let mut found = vec![];
@@ -256,7 +256,7 @@ impl<A: Total> Buffers<A> {
 
     /// The waiting keypoints whose square lies above the last row, in any order, and their descriptors one after the
     /// other.
-    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu) -> (Vec<Keypoint>, Vec<f32>) {
+    fn describe(&mut self, tables: &Tables, cpu: &Cpu) -> (Vec<Keypoint>, Vec<f32>) {
         let (rows, last) = (self.integral.rows(), self.integral.size().height);
         let complete = |k: &Keypoint| rows == last || k.y + tables.square.reach(k.scale) < rows as f32;
         let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
@@ -264,7 +264,7 @@ impl<A: Total> Buffers<A> {
         let mut ready: Vec<Keypoint> = ready;
         // In tiles, so that the rows of windows are in the cache.
         ready.sort_by_key(|k| k.x as usize / TILE);
-        let dimension = options.dimension();
+        let dimension = tables.options.dimension();
         let mut values = vec![0.0; ready.len() * dimension];
         // An empty slice has no chunks, so that groups without descriptors get an empty slice each.
         let mut groups: Vec<(&mut [Keypoint], &mut [f32])> = match dimension {
@@ -274,7 +274,7 @@ impl<A: Total> Buffers<A> {
         let (integral, level) = (&self.integral, cpu.level());
         cpu.for_chunks(&mut groups, 1, |_, groups| {
             for (keypoints, values) in groups {
-                dispatch!(level, simd => describe_at(simd, tables, options, integral, keypoints, values));
+                dispatch!(level, simd => describe_at(simd, tables, integral, keypoints, values));
             }
         });
         (ready, values)
@@ -304,12 +304,11 @@ pub(super) fn inner(range: Range<usize>) -> Range<usize> {
 fn describe_at<S: Simd, A: Total>(
     _: S,
     tables: &Tables,
-    options: &SurfOptions,
     integral: &Integral<A>,
     keypoints: &mut [Keypoint],
     values: &mut [f32],
 ) {
-    let dimension = options.dimension();
+    let (options, dimension) = (&tables.options, tables.options.dimension());
     for (i, k) in keypoints.iter_mut().enumerate() {
         let direction = match options.upright {
             true => Direction::upright(options.preset),
