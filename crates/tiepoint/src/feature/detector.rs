@@ -63,11 +63,11 @@ impl Detector {
     /// # Errors
     /// As [`check`](Self::check), and [`Error::Device`] when the GPU refuses the kernels.
     pub fn open(&self, processor: &Processor) -> Result<Finder> {
-        let on_cpu = match self {
-            Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
-            Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
+        let (name, on_cpu) = match self {
+            Self::Sift(options) => ("SIFT", OnCpu::Sift(Sift::new(*options)?)),
+            Self::Surf(options) => ("SURF", OnCpu::Surf(Box::new(Surf::new(*options)?))),
         };
-        let finder = Finder { processor: processor.clone(), on_cpu, on_gpu: OnceLock::new() };
+        let finder = Finder { processor: processor.clone(), name, on_cpu, on_gpu: OnceLock::new() };
         finder.is_settled()?;
         Ok(finder)
     }
@@ -92,6 +92,7 @@ impl Detector {
 #[derive(Debug)]
 pub struct Finder {
     processor: Processor,
+    name: &'static str,
     on_cpu: OnCpu,
     /// Empty while the GPU is being opened or its kernels are being compiled; `None` if the CPU searches.
     on_gpu: OnceLock<Option<OnGpu>>,
@@ -107,15 +108,6 @@ enum OnCpu {
 enum OnGpu {
     Sift(Box<GpuSift>),
     Surf(Box<GpuSurf>),
-}
-
-impl OnCpu {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Sift(_) => "SIFT",
-            Self::Surf(_) => "SURF",
-        }
-    }
 }
 
 /// Whether a GPU can search the two images together.
@@ -145,7 +137,7 @@ impl Finder {
         if let Some(known) = self.on_gpu.get() {
             return Ok(known.as_ref());
         }
-        let (name, processor) = (self.on_cpu.name(), &self.processor);
+        let (name, processor) = (self.name, &self.processor);
         let open = |gpu: Gpu| match &self.on_cpu {
             OnCpu::Sift(sift) => {
                 GpuSift::on(&gpu, &processor.cpu, *sift.options()).map(|on| OnGpu::Sift(Box::new(on)))
@@ -194,7 +186,7 @@ impl Finder {
         on_gpu: impl FnOnce(&OnGpu) -> Result<R> + Send,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
-        let (name, processor) = (self.on_cpu.name(), &self.processor);
+        let (name, processor) = (self.name, &self.processor);
         if processor.is_opening() {
             let when_open = |gpu: &Gpu| {
                 let not_ready = || Error::NotReady { device: gpu.info().name.clone() };
@@ -243,7 +235,7 @@ impl Finder {
     fn detect_there(&self, (image, mask): &(Pixels<'_>, Option<Pixels<'_>>)) -> Result<GpuFeatures> {
         let gpu = self.processor.gpu().ok_or_else(|| Error::Device {
             device: "cpu".into(),
-            reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
+            reason: format!("features stay on a GPU only where {} was opened on one", self.name),
         })?;
         let on_gpu =
             |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_on_device(image.clone(), mask.clone()));
