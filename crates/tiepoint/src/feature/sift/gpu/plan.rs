@@ -130,13 +130,8 @@ impl Plan {
         self.octaves.iter().map(Self::groups).sum()
     }
 
-    /// The octaves as a kernel's `Octave[]`, of the whole image.
-    pub(crate) fn table(&self) -> Vec<u32> {
-        self.table_of(&Part { first: 0, taken: 0..self.whole.height })
-    }
-
     /// The octaves as a kernel's `Octave[]`, of a part of the image.
-    pub(crate) fn table_of(&self, part: &Part) -> Vec<u32> {
+    pub(crate) fn table(&self, part: &Part) -> Vec<u32> {
         let mut first_group = 0;
         let octaves = self.octaves.iter().flat_map(|o| {
             let first = first_group;
@@ -197,12 +192,13 @@ pub(crate) struct GpuLevels {
 impl GpuLevels {
     /// Uninitialised memory for these levels.
     pub(crate) fn new(gpu: &Gpu, plan: Plan) -> Result<Self> {
-        Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table())?, plan })
+        let whole = Part { first: 0, taken: 0..plan.whole.height };
+        Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table(&whole))?, plan })
     }
 
     /// Tells the kernels which part of the image the levels are of from now on.
     pub(crate) fn set_part(&self, part: &Part) -> Result<()> {
-        Ok(self.octaves.write(0, &self.plan.table_of(part))?)
+        Ok(self.octaves.write(0, &self.plan.table(part))?)
     }
 }
 
@@ -228,7 +224,8 @@ mod tests {
             assert_eq!(pair[0].offset + 6 * pair[0].level_len(), pair[1].offset, "packed without gaps");
             assert_eq!(pair[1].offset % Plan::ALIGNMENT, 0, "aligned");
         }
-        assert_eq!(plan.table().len(), 8 * Plan::OCTAVE_WORDS, "one entry an octave");
+        let words = plan.table(&Part { first: 0, taken: 0..1080 }).len();
+        assert_eq!(words, 8 * Plan::OCTAVE_WORDS, "one entry an octave");
         let refused = |size, images| Plan::new(size, images, &options).unwrap_err();
         assert!(matches!(refused(Size::new(0, 3), 1), Error::Image(_)), "no pixels");
         for (size, images) in [(Size::new(1 << 29, 3), 1), (Size::new(9, 9), usize::MAX / 8)] {

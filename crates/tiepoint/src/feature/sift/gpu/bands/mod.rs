@@ -138,7 +138,10 @@ impl Parts<SiftPipeline> for Bands {
             Purpose { layout: plan.clone(), pixel, masked, capacity }
         };
         let needed = SiftPipeline::bytes(options, &purpose(&whole));
-        let mut limit = memory(core)?.unwrap_or(needed / 2);
+        core.gpu.release_memory()?;
+        // A part is left to the driver.
+        let free = core.gpu.free_memory().map(|free| free - free / 16);
+        let mut limit = core.limit.into_iter().chain(free).min().unwrap_or(needed / 2);
         loop {
             let others =
                 |cut: &Cut| cut.rest.as_ref().map_or(0, |rest| lists_and_levels(options, &purpose(rest)));
@@ -160,12 +163,4 @@ impl Parts<SiftPipeline> for Bands {
 fn for_parts(core: &Core<SiftPipeline>) -> Result<Core<SiftPipeline>> {
     let options = SiftOptions { selection: core.options.selection.of_part(), ..core.options };
     Core::new(&core.gpu, &core.cpu, options)
-}
-
-/// The number of bytes that may be taken, or `None` if that is unknown.
-fn memory(core: &Core<SiftPipeline>) -> Result<Option<u64>> {
-    core.gpu.release_memory()?;
-    // A part is left to the driver.
-    let free = core.gpu.free_memory().map(|free| free - free / 16);
-    Ok(core.limit.into_iter().chain(free).min())
 }
