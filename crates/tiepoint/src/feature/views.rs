@@ -182,33 +182,26 @@ impl Finder {
         check_mask(mask, size)?;
         let cpu = self.cpu();
         let unit = by_pixel!(picture, view => mapped(view, Pixel::unit, cpu));
+        let in_picture = |view: &SimulatedView, features: &Features| {
+            let [picture_from_view, _] = view.maps(size)?;
+            let most = self.limit().map_or(usize::MAX, |limit| (limit as f64 / view.tilt).ceil() as usize);
+            let placed = features.keypoints.iter().enumerate();
+            let placed = placed.filter_map(|(i, k)| Some((i, view.put_back(k, size, &picture_from_view)?)));
+            let (indices, keypoints): (Vec<usize>, Vec<Keypoint>) =
+                placed.filter(|(_, k)| k.is_shown(mask)).take(most).unzip();
+            Ok::<_, Error>(Features { keypoints, image: size, ..features.subset(&indices)? })
+        };
         let views = SimulatedView::first(n);
         for of_one_tilt in views[1..].chunk_by(|a, b| a.tilt == b.tilt) {
             let at_once = (TOGETHER / of_one_tilt[0].size(size)?.area().max(1)).max(1);
             for views in of_one_tilt.chunks(at_once) {
                 let drawn = views.iter().map(|view| view.draw(&unit, cpu)).collect::<Result<Vec<_>>>()?;
                 for (view, features) in views.iter().zip(self.detect_batch(&drawn)) {
-                    found.push(self.in_picture(*view, &features?, size, mask)?);
+                    found.push(in_picture(view, &features?)?);
                 }
             }
         }
         Ok(found)
-    }
-
-    fn in_picture(
-        &self,
-        view: SimulatedView,
-        features: &Features,
-        picture: Size,
-        mask: Option<ImageView<'_, u8>>,
-    ) -> Result<Features> {
-        let [picture_from_view, _] = view.maps(picture)?;
-        let most = self.limit().map_or(usize::MAX, |limit| (limit as f64 / view.tilt).ceil() as usize);
-        let placed = features.keypoints.iter().enumerate();
-        let placed = placed.filter_map(|(i, k)| Some((i, view.put_back(k, picture, &picture_from_view)?)));
-        let (indices, keypoints): (Vec<usize>, Vec<Keypoint>) =
-            placed.filter(|(_, k)| k.is_shown(mask)).take(most).unzip();
-        Ok(Features { keypoints, image: picture, ..features.subset(&indices)? })
     }
 }
 
