@@ -81,7 +81,7 @@ fn io_error(error: rawzip::Error) -> io::Error {
 pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     let archive = Archive::open(bytes)?;
     // hloc's name of the size; ours is `image`.
-    let lie = if archive.has("image_size") { arrays::Lie::Columns } else { arrays::Lie::Rows };
+    let lie = if archive.entry("image_size").is_some() { arrays::Lie::Columns } else { arrays::Lie::Rows };
     arrays::features(|name| archive.array(name), lie)
 }
 
@@ -112,14 +112,13 @@ impl<'a> Archive<'a> {
         Ok(Self { zip, entries })
     }
 
-    /// The array of this name, if there is one.
-    fn has(&self, name: &str) -> bool {
-        self.entries.iter().any(|e| e.name.strip_suffix(".npy") == Some(name))
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name))
     }
 
+    /// The array of this name, if there is one.
     pub(crate) fn array(&self, name: &str) -> Result<Option<Array>, String> {
-        let found = self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name));
-        let Some(entry) = found else { return Ok(None) };
+        let Some(entry) = self.entry(name) else { return Ok(None) };
         let damaged = |e: &dyn std::fmt::Display| format!("{name} is damaged: {e}");
         let file = self.zip.get_entry(entry.at).map_err(|e| damaged(&e))?;
         let stored = file.data();
