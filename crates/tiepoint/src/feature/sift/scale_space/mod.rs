@@ -85,13 +85,9 @@ impl Level {
         &self.rows[y - self.first]
     }
 
-    /// `n` rows of `width`, to be filled and then given to [`append`](Self::append).
+    /// `n` rows of `width`, to be filled and then appended to those in memory.
     fn take(&mut self, n: usize, width: usize) -> Vec<Row> {
         (0..n).map(|_| self.spare.pop().unwrap_or_else(|| Row::new(width))).collect()
-    }
-
-    fn append(&mut self, rows: Vec<Row>) {
-        self.rows.extend(rows);
     }
 
     fn forget_before(&mut self, y: usize) {
@@ -190,7 +186,7 @@ impl Octave {
             let every = source.row(2 * (first + i)).iter().step_by(2);
             row.iter_mut().zip(every).for_each(|(out, v)| *out = *v);
         }
-        self.levels[0].append(rows);
+        self.levels[0].rows.extend(rows);
     }
 
     /// Whether enough rows wait in level 0, or it is complete.
@@ -319,13 +315,10 @@ impl Pyramid {
 
     /// Processes every octave in which enough rows wait, finest first.
     fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready) -> Result<()>) -> Result<()> {
-        let levels = self.taps.len() - 2;
-        for o in 0..self.octaves.len() {
-            let (octave, coarser) =
-                self.octaves[o..].split_first_mut().unwrap_or_else(|| unreachable!("o is in range"));
-            if !octave.is_due() {
-                break;
-            }
+        let (levels, mut rest) = (self.taps.len() - 2, &mut self.octaves[..]);
+        while let [octave, coarser @ ..] = rest
+            && octave.is_due()
+        {
             let stage = cpu.stage("scale space");
             let ready = octave.advance(&self.taps, self.border, cpu);
             if let Some(next) = coarser.first_mut() {
@@ -334,6 +327,7 @@ impl Pyramid {
             drop(stage);
             search(octave, &ready)?;
             octave.forget(&self.taps);
+            rest = coarser;
         }
         Ok(())
     }
@@ -348,7 +342,7 @@ impl Pyramid {
         cpu.for_chunks(&mut rows, ROWS_PER_TASK, |chunk, rows| {
             dispatch!(cpu.level(), simd => read_rows(simd, image, first + chunk * ROWS_PER_TASK, doubled, preset, rows));
         });
-        self.source.append(rows);
+        self.source.rows.extend(rows);
     }
 }
 
@@ -458,7 +452,7 @@ fn blur(source: &Level, target: &mut Level, size: Size, taps: &[f32], border: Bo
             .collect();
         dispatch!(cpu.level(), simd => blur_rows(simd, &under, taps, border, rows));
     });
-    target.append(rows);
+    target.rows.extend(rows);
 }
 
 /// Blurs the rows whose windows are `under[i..=i + 2·radius]`.
