@@ -20,12 +20,8 @@ fn fixed(v: f32) -> i64 {
 pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Features {
     let octaves = octaves(image, options);
     let points = octaves.iter().flat_map(|o| o.points().into_iter().map(move |p| (o, p)));
-    let found = points.flat_map(|(octave, point)| octave.features(&point)).collect();
-    arrange(found, image.size(), options)
-}
-
-/// Features in their order, selected, with descriptors in the form that is asked for.
-fn arrange(mut found: Vec<(Keypoint, [f32; 128])>, image: Size, options: &SiftOptions) -> Features {
+    let mut found: Vec<_> = points.flat_map(|(octave, point)| octave.features(&point)).collect();
+    // Features in their order, selected, with descriptors in the form that is asked for.
     found.sort_by(|a, b| a.0.order(&b.0));
     let keypoints = found.iter().map(|f| f.0).collect();
     let values = found.iter().flat_map(|f| f.1);
@@ -36,7 +32,7 @@ fn arrange(mut found: Vec<(Keypoint, [f32; 128])>, image: Size, options: &SiftOp
         }
         DescriptorKind::None => (Descriptors::U8(Vec::new()), 0),
     };
-    let all = Features { keypoints, descriptors, dimension, image };
+    let all = Features { keypoints, descriptors, dimension, image: image.size() };
     options.selection.of(&all, &Cpu::sequential())
 }
 
