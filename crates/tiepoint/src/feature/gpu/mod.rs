@@ -68,6 +68,13 @@ impl GpuKeypoints {
         let words = capacity.saturating_mul(images).saturating_mul(WORDS);
         Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })
     }
+
+    /// The keypoints of one image, for tests.
+    #[cfg(test)]
+    pub(crate) fn download(&self) -> Vec<Keypoint> {
+        let count = self.counts.to_vec().unwrap()[0] as usize;
+        self.keypoints.to_vec().unwrap().chunks_exact(WORDS).take(count).map(from_words).collect()
+    }
 }
 
 /// The descriptors of [`GpuFeatures`], in the order of the keypoints. A clone is the same memory.

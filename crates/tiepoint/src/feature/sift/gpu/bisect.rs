@@ -10,7 +10,7 @@ use crate::feature::select::Selection;
 use crate::feature::sift::scale_space::gpu::GpuBase;
 use crate::feature::sift::scale_space::{self, whole};
 use crate::feature::sift::{SiftOptions, describe, detect, extrema, orient};
-use crate::feature::{ByValue, DescriptorKind, Features, Keypoint, WORDS, from_words, to_words};
+use crate::feature::{ByValue, DescriptorKind, Features, Keypoint, to_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, Size};
 
@@ -47,7 +47,14 @@ pub(super) fn stages_of<T: GpuPixel>(
     upload_levels(&levels, &octaves);
     let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..*options };
     let points = detect(image, &upright, None, cpu).unwrap().keypoints;
-    out.compare_keypoints("extrema, refine", [&points_of(&levels, options, points.len()), &points]);
+    // Room for many surplus points, so that they show as a difference.
+    let found = GpuKeypoints::new(gpu, 1, 2 * points.len() + 1024).unwrap();
+    let mut commands = Commands::new();
+    extrema::gpu::record(&mut commands, options, &levels, None, &found).unwrap();
+    gpu.run(&commands).unwrap();
+    let mut found = found.download();
+    found.sort_by(Keypoint::order);
+    out.compare_keypoints("extrema, refine", [&found, &points]);
 
     let expected = detect(image, options, None, cpu).unwrap();
     assert!(!expected.is_empty(), "SIFT finds nothing to compare");
@@ -82,19 +89,6 @@ fn upload_levels(levels: &GpuLevels, octaves: &[Vec<Image<f32>>]) {
         }
     }
     levels.values.write(0, &values).unwrap();
-}
-
-/// The points of the levels in their order. There is room for many more than are `expected`, so that surplus points
-/// show as a difference.
-fn points_of(levels: &GpuLevels, options: &SiftOptions, expected: usize) -> Vec<Keypoint> {
-    let (gpu, mut commands) = (levels.values.gpu(), Commands::new());
-    let points = GpuKeypoints::new(gpu, 1, 2 * expected + 1024).unwrap();
-    extrema::gpu::record(&mut commands, options, levels, None, &points).unwrap();
-    gpu.run(&commands).unwrap();
-    let (count, words) = (points.counts.to_vec().unwrap()[0] as usize, points.keypoints.to_vec().unwrap());
-    let mut found: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
-    found.sort_by(Keypoint::order);
-    found
 }
 
 fn oriented_and_described(options: &SiftOptions, points: &[Keypoint], levels: &GpuLevels) -> Features {

@@ -10,7 +10,7 @@ use crate::bisect::Stages;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
 use crate::feature::gpu::GpuKeypoints;
-use crate::feature::{DescriptorKind, Keypoint, WORDS, from_words, to_words};
+use crate::feature::{DescriptorKind, Keypoint, WORDS, to_words};
 use crate::filter::integral::{self, GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel};
@@ -39,7 +39,11 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     };
     out.compare("integral", [&values(&found), &values(&sums)], |&sum| sum);
 
-    let rows = rows_of::<T, A>(image, cpu);
+    let mut rows = Integral::<A>::default();
+    rows.start(size, usize::MAX / 4);
+    while rows.rows() < size.height {
+        rows.advance(image, cpu);
+    }
     let sums = &GpuIntegral::upload(gpu, &sums).unwrap();
     let octaves = plan::octaves(options);
     let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
@@ -63,9 +67,7 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
     let mut commands = Commands::new();
     extrema::gpu::record(&mut commands, options, &responses, &table, None, size, &found).unwrap();
     gpu.run(&commands).unwrap();
-    let count = found.counts.to_vec().unwrap()[0] as usize;
-    let words = found.keypoints.to_vec().unwrap();
-    let mut on_device: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
+    let mut on_device = found.download();
     on_device.sort_by(Keypoint::order);
     out.compare_keypoints("extrema, refine", [&on_device, &extrema]);
 
@@ -93,23 +95,12 @@ pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
         square.describe(&rows, k, direction, &mut descriptor);
         values.extend(descriptor);
     }
-    let words = oriented.keypoints.to_vec().unwrap();
-    let found: Vec<_> = words.chunks_exact(WORDS).take(extrema.len()).map(from_words).collect();
-    out.compare_keypoints("orient", [&found, &keypoints]);
+    out.compare_keypoints("orient", [&oriented.download(), &keypoints]);
     let directions = directions.to_vec().unwrap();
     out.compare("orient, cosine and sine", [&directions[..turns.len()], &turns], |turn| turn.to_bits());
     let found = descriptors.to_vec().unwrap();
     out.compare("describe", [&found[..values.len()], &values], |value| value.to_bits());
     out
-}
-
-fn rows_of<T: GpuPixel, A: Total>(image: ImageView<'_, T>, cpu: &Cpu) -> Integral<A> {
-    let mut rows = Integral::<A>::default();
-    rows.start(image.size(), usize::MAX / 4);
-    while rows.rows() < image.size().height {
-        rows.advance(image, cpu);
-    }
-    rows
 }
 
 /// The CPU's responses as they lie on the device.
