@@ -18,6 +18,15 @@ pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
     Texture::new(seed).image(size, &Cpu::sequential())
 }
 
+fn found<T: Pixel>(image: &Image<T>, options: &SiftOptions, cpu: &Cpu) -> Features {
+    detect(image.view(), options, None, cpu).unwrap()
+}
+
+/// As [`found`], with a low threshold, so that there are many to select from.
+fn selected(image: &Image<u8>, selection: Selection, cpu: &Cpu) -> Features {
+    found(image, &SiftOptions { contrast: 0.005, selection, ..Default::default() }, cpu)
+}
+
 #[test]
 fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
     let sizes = [
@@ -44,7 +53,7 @@ fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
                 let expected = reference::detect(image.view(), &options);
                 features += expected.len();
                 for cpu in &devices {
-                    let found = detect(image.view(), &options, None, cpu).unwrap();
+                    let found = found(&image, &options, cpu);
                     assert!(found == expected, "{width}x{height} {preset:?} from {first_octave} on {cpu:?}");
                 }
             }
@@ -80,10 +89,7 @@ fn equals_the_reference_for_every_option() {
         let expected = reference::detect(image.view(), &options);
         assert!(expected.len() >= 10, "{options:?} finds only {}", expected.len());
         for cpu in cpus() {
-            assert!(
-                detect(image.view(), &options, None, &cpu).unwrap() == expected,
-                "{options:?} on {cpu:?}"
-            );
+            assert!(found(&image, &options, &cpu) == expected, "{options:?} on {cpu:?}");
         }
     }
 }
@@ -93,7 +99,7 @@ fn progress_is_told_band_by_band() {
     let image = scene(Size::new(60, 500), 5);
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        let told = told(&cpu, 15, |cpu| detect(image.view(), &SiftOptions::default(), None, cpu).unwrap());
+        let told = told(&cpu, 15, |cpu| found(&image, &SiftOptions::default(), cpu));
         assert!(told.iter().all(|p| p.task == "SIFT" && p.total == 1000), "rows of the doubled image");
     }
 }
@@ -108,17 +114,14 @@ fn pixel_types_and_strides_agree() {
         wide[y * 91..y * 91 + 80].copy_from_slice(image.row(y));
     }
     let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
-    let expected = detect(image.view(), &options, None, &cpu).unwrap();
+    let expected = found(&image, &options, &cpu);
     let size = image.size();
     let strided = ImageView::new(&wide, size, 1, 91).unwrap();
     assert!(expected.len() > 20, "{} features", expected.len());
     assert!(detect(strided, &options, None, &cpu).unwrap() == expected, "a stride changes nothing");
     let float = Image::from_vec(float, size, 1).unwrap();
-    assert!(
-        detect(float.view(), &options, None, &cpu).unwrap() == expected,
-        "f32 in [0, 1] is the same image"
-    );
-    let deep = detect(Image::from_vec(deep, size, 1).unwrap().view(), &options, None, &cpu).unwrap();
+    assert!(found(&float, &options, &cpu) == expected, "f32 in [0, 1] is the same image");
+    let deep = found(&Image::from_vec(deep, size, 1).unwrap(), &options, &cpu);
     let near = |a: &Keypoint, b: &Keypoint| (a.x - b.x).abs() < 0.01 && (a.y - b.y).abs() < 0.01;
     let common = expected.keypoints.iter().filter(|a| deep.keypoints.iter().any(|b| near(a, b))).count();
     assert!(common * 100 >= expected.len() * 98, "16 bits: {common} of {}", expected.len());
@@ -130,7 +133,7 @@ fn a_detector_keeps_nothing_of_the_image_before() {
     let cpu = Cpu::with_threads(2).unwrap();
     for (i, size) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
         let image = scene(Size::new(size.0, size.1), i as u64);
-        let fresh = detect(image.view(), sift.options(), None, &cpu).unwrap();
+        let fresh = found(&image, sift.options(), &cpu);
         assert!(sift.detect(image.view(), None, &cpu).unwrap() == fresh, "image {i}");
     }
 }
@@ -139,12 +142,8 @@ fn a_detector_keeps_nothing_of_the_image_before() {
 fn pruning_keeps_the_first_of_all_features() {
     let image = scene(Size::new(700, 500), 5);
     let cpu = Cpu::sequential();
-    let all =
-        detect(image.view(), &SiftOptions { contrast: 0.005, ..Default::default() }, None, &cpu).unwrap();
-    let first = |selection| {
-        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
-        detect(image.view(), &options, None, &cpu).unwrap()
-    };
+    let first = |selection| selected(&image, selection, &cpu);
+    let all = first(Selection::ALL);
     assert!(all.len() > 1500, "{} features are enough to be pruned", all.len());
     let few: Vec<usize> = (0..100).collect();
     assert!(first(Selection::strongest(100)) == all.subset(&few).unwrap(), "the strongest 100");
@@ -152,19 +151,14 @@ fn pruning_keeps_the_first_of_all_features() {
     by_scale.sort_by(|&i, &j| all.keypoints[j].scale.total_cmp(&all.keypoints[i].scale));
     assert!(first(Selection::largest(100)) == all.subset(&by_scale[..100]).unwrap(), "the largest 100");
     for limit in [all.len(), i64::MAX as usize, usize::MAX] {
-        let selection = Selection::strongest(limit);
-        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
-        assert!(detect(image.view(), &options, None, &cpu).unwrap() == all, "the strongest {limit}");
+        assert!(first(Selection::strongest(limit)) == all, "the strongest {limit}");
     }
 }
 
 #[test]
 fn the_fewest_whole_levels_with_enough_positions_are_kept() {
     let (image, cpu) = (scene(Size::new(700, 500), 5), Cpu::with_threads(2).unwrap());
-    let found = |selection| {
-        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
-        detect(image.view(), &options, None, &cpu).unwrap()
-    };
+    let found = |selection| selected(&image, selection, &cpu);
     let all = found(Selection::ALL);
     let level = |k: &Keypoint| (k.octave, k.layer);
     let positions_from = |coarsest: (i8, u8)| {
@@ -191,7 +185,7 @@ fn masked_pixels_give_no_keypoints() {
     let image = scene(Size::new(120, 80), 9);
     let mask = Image::from_fn(image.size(), |x, _| u8::from(x >= 60));
     let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
-    let all = detect(image.view(), &options, None, &cpu).unwrap();
+    let all = found(&image, &options, &cpu);
     let half = detect(image.view(), &options, Some(mask.view()), &cpu).unwrap();
     let right: Vec<usize> =
         (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 60.0).collect();
@@ -213,7 +207,7 @@ fn bad_input_is_an_error_and_blank_input_has_no_features() {
     assert!(matches!(detect(colour.view(), &options, None, &cpu), Err(Error::Image(_))), "three channels");
     for value in [0.0, 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let flat = Image::filled(Size::new(64, 48), 1, value);
-        assert!(detect(flat.view(), &options, None, &cpu).unwrap().is_empty(), "{value} everywhere");
+        assert!(found(&flat, &options, &cpu).is_empty(), "{value} everywhere");
     }
     for wrong in [
         SiftOptions { levels: 0, ..options },
@@ -240,8 +234,7 @@ fn pooled_domains_give_more_right_matches() {
         let scene =
             Scene::<u8>::render(&scene.with_seed(seed).with_noise(0.03).with_blur(0.8), &cpu).unwrap();
         let options = SiftOptions::default().with_contrast(0.02).with_domain_size_pooling(pooling);
-        let [a, b] = [&scene.reference, &scene.moving]
-            .map(|image| detect(image.view(), &options, None, &cpu).unwrap());
+        let [a, b] = [&scene.reference, &scene.moving].map(|image| found(image, &options, &cpu));
         let matches = match_features(&a, &b, &MatchOptions::default(), &processor).unwrap();
         let is_right = |m: &Match| {
             let (p, q) = (a.keypoints[m.a as usize], b.keypoints[m.b as usize]);
@@ -271,7 +264,7 @@ fn a_blob_is_found_at_its_place_with_its_scale_and_sign() {
             let (dx, dy) = (x as f32 - cx, y as f32 - cy);
             0.5 + amplitude * (-(dx * dx + dy * dy) / (2.0 * s * s)).exp()
         });
-        let found = detect(image.view(), &SiftOptions::default(), None, &Cpu::sequential()).unwrap();
+        let found = found(&image, &SiftOptions::default(), &Cpu::sequential());
         let k = found.keypoints.first().expect("the blob is found");
         assert!((k.x - cx).hypot(k.y - cy) < 0.01 * s, "at ({}, {}) instead of ({cx}, {cy})", k.x, k.y);
         assert!((k.scale / s - 1.0).abs() < 0.12, "scale {} for σ {s}", k.scale);
@@ -290,7 +283,7 @@ fn an_ellipse_has_features_at_its_foci() {
         });
         1.0 - inside.count() as f32 / 64.0
     });
-    let found = detect(image.view(), &SiftOptions::default(), None, &Cpu::sequential()).unwrap();
+    let found = found(&image, &SiftOptions::default(), &Cpu::sequential());
     let focus = (a * a - b * b).sqrt();
     for side in [-1.0, 1.0] {
         let near = |k: &Keypoint| (k.x - cx - side * focus).hypot(k.y - cy) < b && k.sign == -1;
@@ -310,7 +303,7 @@ fn photo() -> Image<u8> {
 fn a_turned_photograph_keeps_its_features() {
     let image = photo();
     let cpu = Cpu::with_threads(2).unwrap();
-    let before = detect(image.view(), &SiftOptions::default(), None, &cpu).unwrap();
+    let before = found(&image, &SiftOptions::default(), &cpu);
     let Size { width, height } = image.size();
     let (cx, cy) = ((width as f32 - 1.0) / 2.0, (height as f32 - 1.0) / 2.0);
     for degrees in [25.0_f64, 90.0] {
@@ -318,7 +311,7 @@ fn a_turned_photograph_keeps_its_features() {
         let map = turn.inverse().unwrap();
         let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
         let turned = warp(image.view(), &map, image.size(), &lanczos, &cpu.clone().into()).unwrap();
-        let after = detect(turned.view(), &SiftOptions::default(), None, &cpu).unwrap();
+        let after = found(&turned, &SiftOptions::default(), &cpu);
         // Keypoints whose neighbourhood is in the picture before and after the turn.
         let inside = |k: &&Keypoint| (k.x - cx).hypot(k.y - cy) + 8.0 * k.scale < cx.min(cy);
         let all: Vec<_> = before.keypoints.iter().filter(inside).collect();
@@ -343,8 +336,8 @@ fn features_turn_with_the_image() {
     let image = scene(Size::new(160, 120), 11);
     let turned = Image::from_fn(Size::new(120, 160), |x, y| image.row(119 - x)[y]);
     let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
-    let before = detect(image.view(), &options, None, &cpu).unwrap();
-    let after = detect(turned.view(), &options, None, &cpu).unwrap();
+    let before = found(&image, &options, &cpu);
+    let after = found(&turned, &options, &cpu);
     let bytes = |f: &Features, i: usize| match &f.descriptors {
         Descriptors::U8(v) => v[i * DIMENSION..(i + 1) * DIMENSION].to_vec(),
         Descriptors::F32(_) => unreachable!("8-bit was asked for"),
