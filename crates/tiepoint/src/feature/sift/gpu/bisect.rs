@@ -1,6 +1,6 @@
 //! The stages of SIFT on a GPU, each given what the CPU makes of the stages before it.
 
-use super::plan::{GpuLevels, OctavePlan, Plan};
+use super::plan::{GpuLevels, Plan};
 use crate::bisect::{Stages, difference_of_images};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
@@ -39,7 +39,9 @@ pub(super) fn stages_of<T: GpuPixel>(
     let both = levels.plan.octaves.iter().zip(&octaves);
     let mut both = both.flat_map(|(octave, levels)| levels.iter().enumerate().map(move |l| (octave, l)));
     let differs = both.find_map(|(octave, (l, expected))| {
-        let told = difference_of_images(&level_of(&values, octave, l), expected)?;
+        let found = &values[octave.offset + l * octave.level_len()..][..octave.level_len()];
+        let found = ImageView::new(found, octave.size, 1, octave.pitch).unwrap().to_image();
+        let told = difference_of_images(&found, expected)?;
         Some(format!("octave {}, level {l}: {told}", octave.number))
     });
     out.push("scale space", differs);
@@ -70,12 +72,6 @@ pub(super) fn stages_of<T: GpuPixel>(
         _ => unreachable!("one kind of descriptors was asked for"),
     }
     out
-}
-
-/// Level `l` of an octave, among all values of the levels.
-fn level_of(values: &[f32], octave: &OctavePlan, l: usize) -> Image<f32> {
-    let values = &values[octave.offset + l * octave.level_len()..][..octave.level_len()];
-    ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image()
 }
 
 /// Overwrites the levels of one image with those of the CPU.
