@@ -1,6 +1,6 @@
 //! Memory of the host into which a device writes features.
 
-use super::results::{Arrival, Lists, Recycled};
+use super::results::{Lists, Recycled};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Pinned};
@@ -102,15 +102,16 @@ impl ReadbackSlot {
         Ok(commands)
     }
 
-    /// Waits for the features of every image. If there are more than were expected, the rest is fetched, provided that
-    /// the lists have not been overwritten (`kept`).
+    /// Waits for the features of every image, and returns the greatest number found in one. If more were found than
+    /// were expected, all are fetched, provided that the lists have not been overwritten (`kept`); otherwise the next
+    /// fetch brings all, and there is `None`, as there is if the lists have too little room.
     pub(super) fn arrival(
         &mut self,
         lists: &Lists<'_>,
         kept: bool,
         recycled: &Recycled,
         cpu: &Cpu,
-    ) -> Result<Arrival> {
+    ) -> Result<(usize, Option<Vec<Features>>)> {
         let most = lists.selection.early_limit();
         let (mut all, mut greatest) = (Vec::new(), 0);
         for (images, sent) in &self.parcels {
@@ -124,18 +125,18 @@ impl ReadbackSlot {
             }
         }
         if greatest > lists.found.capacity {
-            return Ok(Arrival::BeyondCapacity(greatest));
+            return Ok((greatest, None));
         }
         let (longest, came) = (greatest.min(most), self.expected);
         self.expected = longest + longest / 16;
         match longest <= came {
-            true => Ok(Arrival::All(all)),
+            true => Ok((greatest, Some(all))),
             false if kept => {
                 self.prepare(lists)?;
                 self.fetch(lists)?;
                 self.arrival(lists, kept, recycled, cpu)
             }
-            false => Ok(Arrival::Unexpected),
+            false => Ok((greatest, None)),
         }
     }
 

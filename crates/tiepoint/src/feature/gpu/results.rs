@@ -63,14 +63,6 @@ fn part_of<T: Element>(
     Ok(part)
 }
 
-pub(crate) enum Arrival {
-    All(Vec<Features>),
-    /// An image has this many features, more than the lists have room for.
-    BeyondCapacity(usize),
-    /// More features were found than were fetched, and the lists have been overwritten since. The next fetch brings all.
-    Unexpected,
-}
-
 /// Features that are no longer needed, whose memory the next ones take.
 #[derive(Debug, Default)]
 pub(crate) struct Recycled(Mutex<Vec<Features>>);

@@ -2,7 +2,6 @@
 
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::readback::ReadbackSlot;
-use super::results::Arrival;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
@@ -236,12 +235,12 @@ impl<P: Pipeline> Search<P> {
     /// has then been enlarged. `last` means that nothing has been searched since.
     pub(super) fn fetched(&mut self, slot: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
-        match self.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)? {
-            Arrival::All(found) => return Ok(Some(found)),
-            Arrival::BeyondCapacity(most) => self.make_room(most),
-            Arrival::Unexpected => {}
+        let capacity = lists.found.capacity;
+        let (most, found) = self.slots[slot].arrival(&lists, last, &self.core.recycled, &self.core.cpu)?;
+        if most > capacity {
+            self.make_room(most);
         }
-        Ok(None)
+        Ok(found)
     }
 
     fn make_room(&mut self, most: usize) {
