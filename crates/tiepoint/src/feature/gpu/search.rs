@@ -123,12 +123,7 @@ impl<P: Pipeline> Search<P> {
 
     fn whole(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
         self.with_image(image, mask.is_some(), |search, image| {
-            loop {
-                search.enqueue(slice::from_ref(image), mask)?;
-                if let Some(features) = search.fetch_one()? {
-                    return Ok(features);
-                }
-            }
+            search.fetch_one(|search| search.enqueue(slice::from_ref(image), mask))
         })
     }
 
@@ -180,10 +175,15 @@ impl<P: Pipeline> Search<P> {
         }
     }
 
-    /// The features of the one image that was searched, or `None` as [`fetched`](Self::fetched).
-    pub(crate) fn fetch_one(&mut self) -> Result<Option<Features>> {
-        self.fetch(0)?;
-        Ok(self.fetched(0, true)?.and_then(|mut found| found.pop()))
+    /// The features of the one image whose search `enqueue` queues, again where there was too little room.
+    pub(crate) fn fetch_one(&mut self, enqueue: impl Fn(&mut Self) -> Result<()>) -> Result<Features> {
+        loop {
+            enqueue(self)?;
+            self.fetch(0)?;
+            if let Some(features) = self.fetched(0, true)?.and_then(|mut found| found.pop()) {
+                return Ok(features);
+            }
+        }
     }
 
     /// Reserves memory of the host for as many features of one image as the lists have room for.

@@ -51,43 +51,34 @@ impl Bands {
     }
 
     fn search_band(&mut self, image: &AnyGpuImage, part: &Part) -> Result<Features> {
-        let masked = self.band.mask.is_some();
-        loop {
-            self.band.reserve(self.cut.band.clone(), image.pixel(), masked)?;
-            let pipeline = self.band.reserved()?;
+        let (masked, Self { cut, band, rest }) = (self.band.mask.is_some(), self);
+        band.fetch_one(|band| {
+            band.reserve(cut.band.clone(), image.pixel(), masked)?;
+            let pipeline = band.reserved()?;
             pipeline.levels.set_part(part)?;
             pipeline.begin(slice::from_ref(image), None)?;
-            self.hand_on(part)?;
-            if let Some(features) = self.band.fetch_one()? {
-                return Ok(features);
-            }
-        }
-    }
-
-    /// Copies the core's rows to level 0 of the octaves after the band's.
-    fn hand_on(&self, part: &Part) -> Result<()> {
-        let (Some(seed), Some(rest)) = (self.cut.band.seed, &self.rest) else { return Ok(()) };
-        let (band, rest) = (&self.band.reserved()?.levels, &rest.reserved()?.levels);
-        let [first, start, end] = [part.first, part.taken.start, part.taken.end].map(|n| seed.rows_of(n));
-        let from = seed.offset + (start - first) * seed.pitch;
-        let to = rest.plan.octaves[0].offset + start * seed.pitch;
-        let mut commands = Commands::new();
-        commands.stage("scale space");
-        commands.copy((&band.values, from), (&rest.values, to), (end - start) * seed.pitch)?;
-        Ok(band.values.gpu().run(&commands)?)
+            let (Some(seed), Some(rest)) = (cut.band.seed, &rest) else { return Ok(()) };
+            // The core's rows become level 0 of the octaves after the band's.
+            let (band, rest) = (&pipeline.levels, &rest.reserved()?.levels);
+            let [first, start, end] = [part.first, part.taken.start, part.taken.end].map(|n| seed.rows_of(n));
+            let from = seed.offset + (start - first) * seed.pitch;
+            let to = rest.plan.octaves[0].offset + start * seed.pitch;
+            let mut commands = Commands::new();
+            commands.stage("scale space");
+            commands.copy((&band.values, from), (&rest.values, to), (end - start) * seed.pitch)?;
+            Ok(band.values.gpu().run(&commands)?)
+        })
     }
 
     /// The features of the octaves after the bands', when all rows are complete.
     fn search_rest(&mut self, pixel: PixelKind) -> Result<Option<Features>> {
         let (Some(plan), Some(rest)) = (&self.cut.rest, &mut self.rest) else { return Ok(None) };
-        loop {
-            let masked = rest.mask.is_some();
+        let masked = rest.mask.is_some();
+        let found = rest.fetch_one(|rest| {
             rest.reserve(plan.clone(), pixel, masked)?;
-            rest.reserved()?.graph.run()?;
-            if let Some(features) = rest.fetch_one()? {
-                return Ok(Some(features));
-            }
-        }
+            Ok(rest.reserved()?.graph.run()?)
+        });
+        found.map(Some)
     }
 }
 
