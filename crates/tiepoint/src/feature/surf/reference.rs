@@ -126,15 +126,7 @@ fn neighbours(
 }
 
 fn is_extremum(v: &[[[f32; 3]; 3]; 3]) -> bool {
-    let mut greater = 0;
-    for layer in v {
-        for row in layer {
-            for &n in row {
-                greater += usize::from(v[1][1][1] > n);
-            }
-        }
-    }
-    greater == 26
+    v.as_flattened().as_flattened().iter().filter(|n| v[1][1][1] > **n).count() == 26
 }
 
 /// Δ = −H⁻¹g with the inverse written out.

@@ -7,6 +7,7 @@ use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::gpu::layers::{DeviceLayers, Layers, ROWS_PER_LANE, SEARCHED_WORDS, TILE};
 use crate::feature::surf::{SurfOptions, SurfPreset};
 use crate::image::Size;
+use crate::image::gpu::GpuImage;
 use crate::{Result, feature};
 use tiepoint_gpu::KernelSource;
 
@@ -42,14 +43,14 @@ pub(crate) fn source(options: &SurfOptions) -> KernelSource {
         .text(include_str!("extrema.cl"))
 }
 
-/// Counts and writes the keypoints of all layers, in any order and without angles. `mask` is the mask of one
-/// image with its pitch.
+/// Counts and writes the keypoints of all layers, in any order and without angles. `mask` is the mask of
+/// one image.
 pub(crate) fn record(
     commands: &mut Commands,
     options: &SurfOptions,
     responses: &Buffer<f32>,
     table: &DeviceLayers,
-    mask: Option<(&Buffer<u8>, usize)>,
+    mask: Option<&GpuImage<u8>>,
     size: Size,
     found: &GpuKeypoints,
 ) -> Result<()> {
@@ -59,18 +60,17 @@ pub(crate) fn record(
     commands.zero(&found.counts)?;
     let Layers { len, searched, .. } = &table.layers;
     let none = gpu.upload(&[0])?;
-    let (mask, mask_pitch) = mask.unwrap_or((&none, 0));
     let arguments = Search {
         keypoints: &found.keypoints,
         counts: &found.counts,
         responses,
         layers: &table.searched,
-        mask,
+        mask: mask.map_or(&none, GpuImage::buffer),
         image_responses: *len as u64,
         layer_count: searched.layers as i32,
         capacity: found.capacity as u32,
         threshold: options.threshold,
-        mask_pitch: mask_pitch as i32,
+        mask_pitch: mask.map_or(0, GpuImage::pitch) as i32,
         width: size.width as i32,
         height: size.height as i32,
     };

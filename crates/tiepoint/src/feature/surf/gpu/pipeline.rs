@@ -182,7 +182,6 @@ impl SurfPipeline {
         let mut commands = Commands::new();
         GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, input.buffer(), input.pitch(), &sums)?;
         response::gpu::record(&mut commands, &sums, &table, &responses)?;
-        let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
         extrema::gpu::record(&mut commands, &options, &responses, &table, mask, size, &found)?;
         commands.stage("order");
         let order = order::gpu::record(&mut commands, options.selection, &found, (&order, &spare))?;
