@@ -3,7 +3,7 @@
 use super::results::{Lists, Recycled};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
-use crate::error::{ErrorKind, Shortage};
+use crate::error::ErrorKind;
 use crate::feature::Features;
 use crate::feature::select::Selection;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
@@ -147,17 +147,6 @@ impl<P: Pipeline> Core<P> {
             capacity: 0,
             recycled: Recycled::default(),
         })
-    }
-
-    /// Fails when a pipeline needs more than the limit that the caller has set.
-    pub(crate) fn within_limit(&self, purpose: &Purpose<P::Layout>) -> Result<()> {
-        let needed = P::bytes(&self.options, purpose);
-        match self.limit {
-            Some(limit) if needed > limit => {
-                Err(Error::Memory { what: P::NAME, needed, shortage: Shortage::Limit(limit) })
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::readback::ReadbackSlot;
 use super::staging::Staging;
 use super::{FoundFeatures, GpuFeatures};
+use crate::error::Shortage;
 use crate::feature::Features;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{PixelKind, Pixels};
@@ -62,7 +63,10 @@ impl<P: Pipeline> Search<P> {
         // The old memory may be needed for the new.
         let old = self.pipeline.take();
         self.parts = None;
-        self.core.within_limit(&purpose)?;
+        let needed = P::bytes(&self.core.options, &purpose);
+        if let Some(limit) = self.core.limit.filter(|&limit| needed > limit) {
+            return Err(Error::Memory { what: P::NAME, needed, shortage: Shortage::Limit(limit) });
+        }
         let size = P::mask_size(&purpose.layout);
         self.mask = match self.mask.take().filter(|mask| masked && mask.size() == size) {
             Some(mask) => Some(mask),
