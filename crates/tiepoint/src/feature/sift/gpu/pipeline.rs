@@ -200,11 +200,10 @@ pub(super) fn lists_and_levels(options: &SiftOptions, purpose: &Purpose<Plan>) -
     let room = plan.images.saturating_mul(*capacity);
     let words = Buffer::<u32>::taken(room.saturating_mul(WORDS));
     let lists = if options.upright { 2 } else { 3 } * words;
+    let values = room.saturating_mul(options.dimension());
     let descriptors = match options.descriptors {
-        DescriptorKind::F32 => Buffer::<f32>::taken(room.saturating_mul(options.dimension())),
-        DescriptorKind::U8 | DescriptorKind::None => {
-            Buffer::<u8>::taken(room.saturating_mul(options.dimension()))
-        }
+        DescriptorKind::F32 => Buffer::<f32>::taken(values),
+        DescriptorKind::U8 | DescriptorKind::None => Buffer::<u8>::taken(values),
     };
     let order = 2 * Buffer::<u64>::taken(room);
     (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
