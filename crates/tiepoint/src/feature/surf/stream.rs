@@ -215,7 +215,14 @@ impl<A: Total> Buffers<A> {
         });
         for (o, new) in new.into_iter().enumerate().skip(1) {
             let (before, this) = self.octaves.split_at_mut(o);
-            share(&tables.octaves[o], &before[o - 1], &mut this[0], new);
+            // The octave before has computed these rows.
+            for (layer, ring) in tables.octaves[o].layers.iter().zip(&mut this[0].layers) {
+                let Some(source) = layer.shared.map(|i| &before[o - 1].layers[i]) else { continue };
+                for row in new.clone() {
+                    let every_second = source.row(2 * row).iter().step_by(2);
+                    ring.row_mut(row).iter_mut().zip(every_second).for_each(|(to, from)| *to = *from);
+                }
+            }
         }
     }
 
@@ -283,17 +290,6 @@ impl<A: Total> Buffers<A> {
 
 /// Width in pixels of a tile, whose keypoints are described one after the other.
 const TILE: usize = 512;
-
-/// Fills in the rows of an octave's layers that the octave before has computed.
-fn share(octave: &Octave, before: &OctaveRows, this: &mut OctaveRows, rows: Range<usize>) {
-    for (layer, ring) in octave.layers.iter().zip(&mut this.layers) {
-        let Some(source) = layer.shared.map(|i| &before.layers[i]) else { continue };
-        for row in rows.clone() {
-            let every_second = source.row(2 * row).iter().step_by(2);
-            ring.row_mut(row).iter_mut().zip(every_second).for_each(|(to, from)| *to = *from);
-        }
-    }
-}
 
 /// A range without its first and last index.
 pub(super) fn inner(range: Range<usize>) -> Range<usize> {
