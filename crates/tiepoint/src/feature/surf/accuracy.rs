@@ -7,6 +7,7 @@ use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography, Similarity};
 use crate::image::{Image, Size, testing::photograph};
 use crate::matching::{MatchOptions, match_features};
+use std::f64::consts::{PI, TAU};
 
 /// Smooth noise with blobs of many sizes; the same for the same seed.
 fn texture(size: Size, seed: u32) -> Image<f32> {
@@ -170,9 +171,7 @@ fn directions_turn_with_the_image() {
             let near = |n: &&Keypoint| distance(n, place) < 0.5 && (n.scale / k.scale - 1.0).abs() < 0.05;
             let Some(n) = second.keypoints.iter().find(near) else { continue };
             let d = f64::from(n.angle - k.angle) - map.angle();
-            off.push(
-                (d + 9.0 * std::f64::consts::PI).rem_euclid(std::f64::consts::TAU) - std::f64::consts::PI,
-            );
+            off.push((d + 9.0 * PI).rem_euclid(TAU) - PI);
         }
         off.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (middle, most) = (off[off.len() / 2].abs(), off[off.len() * 9 / 10].abs());
