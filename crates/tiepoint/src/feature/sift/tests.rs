@@ -1,5 +1,6 @@
 //! The streamed form against the reference, and properties of the method.
 
+use super::gpu::tests::presets;
 use super::*;
 use crate::Error;
 use crate::device::{progress::tests::told, tests::cpus};
@@ -47,15 +48,13 @@ fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
     let mut features = 0;
     for (i, (width, height)) in sizes.into_iter().enumerate() {
         let image = scene(Size::new(width, height), i as u64 + 1);
-        for preset in [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat] {
-            for first_octave in [-1, 0] {
-                let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
-                let expected = reference::detect(image.view(), &options);
-                features += expected.len();
-                for cpu in &devices {
-                    let found = found(&image, &options, cpu);
-                    assert!(found == expected, "{width}x{height} {preset:?} from {first_octave} on {cpu:?}");
-                }
+        for options in presets() {
+            let expected = reference::detect(image.view(), &options);
+            features += expected.len();
+            for cpu in &devices {
+                let found = found(&image, &options, cpu);
+                let SiftOptions { preset, first_octave, .. } = options;
+                assert!(found == expected, "{width}x{height} {preset:?} from {first_octave} on {cpu:?}");
             }
         }
     }

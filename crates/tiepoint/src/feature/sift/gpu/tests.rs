@@ -18,7 +18,7 @@ use tiepoint_gpu::KernelSource;
 pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
 /// Every preset, with and without a doubled first octave.
-fn presets() -> Vec<SiftOptions> {
+pub(crate) fn presets() -> Vec<SiftOptions> {
     let options = PRESETS.map(|p| SiftOptions { contrast: 0.01, ..SiftOptions::preset(p) });
     options.into_iter().flat_map(|o| [-1, 0].map(|first_octave| SiftOptions { first_octave, ..o })).collect()
 }

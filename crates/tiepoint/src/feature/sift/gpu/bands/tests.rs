@@ -1,7 +1,7 @@
 //! Searching in bands of rows against the CPU's search of the whole image.
 
 use super::super::plan::Plan;
-use super::super::tests::{PRESETS, deep_and_float, photograph};
+use super::super::tests::{PRESETS, deep_and_float, photograph, presets};
 use super::cut::{Cut, Seam};
 use super::{Bands, for_parts, is_of_memory};
 use crate::Error;
@@ -140,11 +140,8 @@ fn bands_of_every_height_give_the_features_of_the_cpu_for_every_preset() {
         let mut count = 0;
         for (i, (width, height)) in [(41, 112), (50, 222), (24, 447)].into_iter().enumerate() {
             let image = scene(Size::new(width, height), i as u64 + 1);
-            for preset in PRESETS {
-                for first_octave in [-1, 0] {
-                    let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
-                    count += agree(gpu, &image, None, &options);
-                }
+            for options in presets() {
+                count += agree(gpu, &image, None, &options);
             }
         }
         assert!(count >= 24, "{count} cuts");
