@@ -195,11 +195,6 @@ impl GpuLevels {
         let whole = Part { first: 0, taken: 0..plan.whole.height };
         Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table(&whole))?, plan })
     }
-
-    /// Tells the kernels which part of the image the levels are of from now on.
-    pub(crate) fn set_part(&self, part: &Part) -> Result<()> {
-        Ok(self.octaves.write(0, &self.plan.table(part))?)
-    }
 }
 
 /// The number of groups that share the keypoints of all images of a launch: many more than run at a time, because

@@ -55,7 +55,7 @@ impl Bands {
         band.fetch_one(|band| {
             band.reserve(cut.band.clone(), image.pixel(), masked)?;
             let pipeline = band.reserved()?;
-            pipeline.levels.set_part(part)?;
+            pipeline.levels.octaves.write(0, &pipeline.levels.plan.table(part))?;
             pipeline.begin(slice::from_ref(image), None)?;
             let (Some(seed), Some(rest)) = (cut.band.seed, &rest) else { return Ok(()) };
             // The core's rows become level 0 of the octaves after the band's.
@@ -68,17 +68,6 @@ impl Bands {
             commands.copy((&band.values, from), (&rest.values, to), (end - start) * seed.pitch)?;
             Ok(band.values.gpu().run(&commands)?)
         })
-    }
-
-    /// The features of the octaves after the bands', when all rows are complete.
-    fn search_rest(&mut self, pixel: PixelKind) -> Result<Option<Features>> {
-        let (Some(plan), Some(rest)) = (&self.cut.rest, &mut self.rest) else { return Ok(None) };
-        let masked = rest.mask.is_some();
-        let found = rest.fetch_one(|rest| {
-            rest.reserve(plan.clone(), pixel, masked)?;
-            Ok(rest.reserved()?.graph.run()?)
-        });
-        found.map(Some)
     }
 }
 
@@ -108,7 +97,14 @@ impl Parts<SiftPipeline> for Bands {
             cpu.advance(1);
         }
         self.band.input = Some(staging);
-        found.extend(self.search_rest(image.pixel())?);
+        // All rows are complete: the octaves after the bands'.
+        if let (Some(plan), Some(rest)) = (&self.cut.rest, &mut self.rest) {
+            let masked = rest.mask.is_some();
+            found.push(rest.fetch_one(|rest| {
+                rest.reserve(plan.clone(), image.pixel(), masked)?;
+                Ok(rest.reserved()?.graph.run()?)
+            })?);
+        }
         let mut found = found.into_iter();
         let first = found.next().ok_or_else(|| Error::Image("no image".into()))?;
         let mut all = Features { image: image.size(), ..first };
