@@ -1,7 +1,7 @@
 //! A detector on a GPU: the code shared by SIFT and SURF.
 
 use super::batch::AT_A_TIME;
-use super::pipeline::{Core, Pipeline, is_of_memory};
+use super::pipeline::{Core, Parts, Pipeline, is_of_memory};
 use super::search::Search;
 use super::{FoundFeatures, GpuFeatures};
 use crate::device::gpu::Gpu;
@@ -215,8 +215,9 @@ impl<P: Pipeline> GpuDetector<P> {
             || Search::new(self.core.clone()),
             |search| {
                 let result = run(search)?;
-                self.launches.store(search.launches(), Ordering::Relaxed);
-                self.parts.store(search.parts(), Ordering::Relaxed);
+                let launches = search.pipeline.as_ref().map_or(0, Pipeline::launches);
+                self.launches.store(launches, Ordering::Relaxed);
+                self.parts.store(search.parts.as_ref().map_or(1, |parts| parts.count()), Ordering::Relaxed);
                 Ok(result)
             },
         )

@@ -45,14 +45,6 @@ impl<P: Pipeline> Search<P> {
         })
     }
 
-    pub(super) fn parts(&self) -> usize {
-        self.parts.as_ref().map_or(1, |parts| parts.count())
-    }
-
-    pub(super) fn launches(&self) -> usize {
-        self.pipeline.as_ref().map_or(0, Pipeline::launches)
-    }
-
     /// Reserves memory and records the work for these images.
     pub(crate) fn reserve(&mut self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Result<()> {
         let capacity = if self.capacity > 0 { self.capacity } else { P::usual_capacity(&layout) };
