@@ -232,8 +232,7 @@ pub(super) struct Pyramid {
     border: Border,
     /// The image, doubled if asked for, from which level 0 of the first octave is blurred.
     source: Level,
-    source_taps: Vec<f32>,
-    /// Taps from level k to level k + 1.
+    /// As [`taps`] gives them.
     taps: Vec<Vec<f32>>,
     octaves: Vec<Octave>,
 }
@@ -253,16 +252,13 @@ impl Pyramid {
             described_in: 1..levels + 1,
             band: (BAND << index.min(3)).min(size.height),
         });
-        let octaves = octaves.collect();
-        let [source_taps, taps @ ..] = &taps(options)[..] else { unreachable!("there is a first level") };
         Self {
             input,
             preset: options.preset,
             border: border(options),
             source: Level::default(),
-            source_taps: source_taps.clone(),
-            taps: taps.to_vec(),
-            octaves,
+            taps: taps(options),
+            octaves: octaves.collect(),
         }
     }
 
@@ -302,8 +298,8 @@ impl Pyramid {
             let first = self.source.end();
             let stage = cpu.stage("scale space");
             self.read(image, size, cpu);
-            blur(&self.source, &mut self.octaves[0].levels[0], size, &self.source_taps, self.border, cpu);
-            let read_again = self.octaves[0].levels[0].end().saturating_sub(self.source_taps.len() - 1);
+            blur(&self.source, &mut self.octaves[0].levels[0], size, &self.taps[0], self.border, cpu);
+            let read_again = self.octaves[0].levels[0].end().saturating_sub(self.taps[0].len() - 1);
             self.source.forget_before(read_again);
             drop(stage);
             self.advance(cpu, &mut search)?;
@@ -315,18 +311,18 @@ impl Pyramid {
 
     /// Processes every octave in which enough rows wait, finest first.
     fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready) -> Result<()>) -> Result<()> {
-        let (levels, mut rest) = (self.taps.len() - 2, &mut self.octaves[..]);
+        let (taps, mut rest) = (&self.taps[1..], &mut self.octaves[..]);
         while let [octave, coarser @ ..] = rest
             && octave.is_due()
         {
             let stage = cpu.stage("scale space");
-            let ready = octave.advance(&self.taps, self.border, cpu);
+            let ready = octave.advance(taps, self.border, cpu);
             if let Some(next) = coarser.first_mut() {
-                next.receive(&octave.levels[levels]);
+                next.receive(&octave.levels[taps.len() - 2]);
             }
             drop(stage);
             search(octave, &ready)?;
-            octave.forget(&self.taps);
+            octave.forget(taps);
             rest = coarser;
         }
         Ok(())
