@@ -14,12 +14,10 @@ use fearless_simd::Simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.
 pub(super) trait Passes: Sync {
-    /// The type that the vertical pass reads.
-    type In: Copy + Default;
+    /// The type that the vertical pass reads and the horizontal pass writes.
+    type Value: Pixel;
     /// The type of the sums between the passes.
     type Mid: Copy;
-    /// The type that the horizontal pass writes.
-    type Out: Copy + Default;
     /// Elements of a tile's row; about a kilobyte.
     const TILE: usize;
     /// The vertical sum of black.
@@ -28,17 +26,13 @@ pub(super) trait Passes: Sync {
     /// Rows above and below the centre, columns left and right of it.
     fn radius(&self) -> usize;
     /// The pixels without conversion, if the types agree.
-    fn input<T: Pixel>(values: &[T]) -> Option<&[Self::In]>;
-    /// A pixel of another type.
-    fn convert<T: Pixel>(value: T) -> Self::In;
+    fn input<T: Pixel>(values: &[T]) -> Option<&[Self::Value]>;
     /// The output without conversion, if the types agree.
-    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Out]>;
-    /// Converts the result to the type of the output.
-    fn finish<T: Pixel>(value: Self::Out) -> T;
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Value]>;
     /// One row from 2r + 1.
-    fn vertical<S: Simd>(&self, simd: S, rows: &[&[Self::In]], out: &mut [Self::Mid]);
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[Self::Value]], out: &mut [Self::Mid]);
     /// One row from another with r pixels more at either end, and one spare element after it.
-    fn horizontal<S: Simd>(&self, simd: S, padded: &[Self::Mid], channels: usize, out: &mut [Self::Out]);
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[Self::Mid], channels: usize, out: &mut [Self::Value]);
 }
 
 /// Filters `view` into `out`, which has its shape.
@@ -67,6 +61,9 @@ struct Tile {
     reach_from: usize,
     reach_to: usize,
     margin: usize,
+    row_len: usize,
+    channels: usize,
+    border: Border,
 }
 
 fn band<T: Pixel, P: Passes>(
@@ -83,46 +80,45 @@ fn band<T: Pixel, P: Passes>(
     let margin = radius * channels;
     // Whole pixels, and wide enough that the margins do not cost more than the tile.
     let width = P::TILE.max(4 * margin).div_ceil(channels) * channels;
-    let black = vec![P::In::default(); width + 2 * margin];
+    let black = vec![P::Value::default(); width + 2 * margin];
     let mut converted = Vec::new();
     let mut padded = vec![P::BLACK; width + 2 * margin + 1];
-    let mut result = vec![P::Out::default(); width];
+    let mut result = vec![P::Value::default(); width];
     let source = |k: usize| border.index((first + k) as isize - radius as isize, height);
     let window = out.size().height + 2 * radius;
     for from in (0..row_len).step_by(width) {
         let to = (from + width).min(row_len);
         let (reach_from, reach_to) = (from.saturating_sub(margin), (to + margin).min(row_len));
-        let tile = Tile { from, to, reach_from, reach_to, margin };
+        let tile = Tile { from, to, reach_from, reach_to, margin, row_len, channels, border };
         let reach = reach_to - reach_from;
         let row = |y: usize| &view.row(y)[reach_from..reach_to];
         converted.clear();
         if P::input::<T>(&[]).is_none() {
             let rows = (0..window).map(|k| source(k).map_or(&[][..], row));
             rows.for_each(|r| {
-                converted.extend(r.iter().map(|&v| P::convert(v)));
+                converted.extend(r.iter().map(|&v| P::Value::from_f32(v.to_f32())));
                 converted.extend(&black[..reach - r.len()]);
             });
         }
-        let rows: Vec<&[P::In]> = (0..window)
+        let rows: Vec<&[P::Value]> = (0..window)
             .map(|k| {
                 let direct = source(k).map_or(Some(&black[..reach]), |y| P::input(row(y)));
                 direct.unwrap_or_else(|| &converted[k * reach..(k + 1) * reach])
             })
             .collect();
-        let ends = |padded: &mut [P::Mid]| fill_ends::<P>(padded, &tile, row_len, channels, border);
         dispatch!(cpu.level(), simd => {
-            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out);
+            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &mut result, out);
         });
     }
 }
 
 /// Fills the vertical sums of a tile beyond the left and right edge of the image from those inside.
-fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, channels: usize, border: Border) {
-    let width = row_len / channels;
+fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile) {
+    let (channels, width) = (tile.channels, tile.row_len / tile.channels);
     // Element e of the image's row lies at e + margin − from.
     let mut fill = |x: isize| {
         let at = |x: isize| ((x * channels as isize) + tile.margin as isize - tile.from as isize) as usize;
-        match border.index(x, width) {
+        match tile.border.index(x, width) {
             Some(source) => {
                 let source = at(source as isize);
                 padded.copy_within(source..source + channels, at(x));
@@ -140,16 +136,13 @@ fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, chan
 
 /// Computes all rows of a band, for one tile.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "it needs every buffer of a band")]
 fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
     simd: S,
     passes: &P,
-    rows: &[&[P::In]],
+    rows: &[&[P::Value]],
     tile: &Tile,
     padded: &mut [P::Mid],
-    fill_ends: &impl Fn(&mut [P::Mid]),
-    channels: usize,
-    result: &mut [P::Out],
+    result: &mut [P::Value],
     out: &mut ImageViewMut<'_, T>,
 ) {
     let at_edge = tile.reach_to - tile.reach_from < tile.to - tile.from + 2 * tile.margin;
@@ -159,15 +152,15 @@ fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
     for (i, rows) in rows.windows(2 * passes.radius() + 1).enumerate() {
         passes.vertical(simd, rows, &mut padded[inside.clone()]);
         if at_edge {
-            fill_ends(padded);
+            fill_ends::<P>(padded, tile);
         }
         let out = &mut out.row_mut(i)[tile.from..tile.to];
         if let Some(out) = P::output(out) {
-            passes.horizontal(simd, &padded[..used], channels, out);
+            passes.horizontal(simd, &padded[..used], tile.channels, out);
             continue;
         }
         let result = &mut result[..out.len()];
-        passes.horizontal(simd, &padded[..used], channels, result);
-        out.iter_mut().zip(result).for_each(|(o, &mut v)| *o = P::finish(v));
+        passes.horizontal(simd, &padded[..used], tile.channels, result);
+        out.iter_mut().zip(result).for_each(|(o, v)| *o = T::from_f32(v.to_f32()));
     }
 }

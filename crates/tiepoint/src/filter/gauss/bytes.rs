@@ -164,9 +164,8 @@ impl Fixed {
 }
 
 impl Passes for Fixed {
-    type In = u8;
+    type Value = u8;
     type Mid = i16;
-    type Out = u8;
     const TILE: usize = 1024;
     const BLACK: i16 = i16::MIN;
 
@@ -178,16 +177,8 @@ impl Passes for Fixed {
         T::u8s(values)
     }
 
-    fn convert<T: Pixel>(value: T) -> u8 {
-        value.level() as u8
-    }
-
     fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [u8]> {
         T::u8s_mut(values)
-    }
-
-    fn finish<T: Pixel>(value: u8) -> T {
-        T::from_f32(f32::from(value))
     }
 
     #[inline(always)]

@@ -225,9 +225,8 @@ pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[
 pub(super) struct Float(pub(super) Vec<f32>);
 
 impl Passes for Float {
-    type In = f32;
+    type Value = f32;
     type Mid = f32;
-    type Out = f32;
     const TILE: usize = 256;
     const BLACK: f32 = 0.0;
 
@@ -239,16 +238,8 @@ impl Passes for Float {
         T::f32s(values)
     }
 
-    fn convert<T: Pixel>(value: T) -> f32 {
-        value.to_f32()
-    }
-
     fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [f32]> {
         T::f32s_mut(values)
-    }
-
-    fn finish<T: Pixel>(value: f32) -> T {
-        T::from_f32(value)
     }
 
     #[inline(always)]
