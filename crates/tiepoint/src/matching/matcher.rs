@@ -64,24 +64,14 @@ impl<'a> Matcher<'a> {
     /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A. Only
     /// these are compared with B, and only their neighbours with A.
     pub(crate) fn match_some(&mut self, options: &MatchOptions, every: usize) -> Result<Vec<Match>> {
-        let features = self.features[0].len();
-        matches_of_some(features, options, every, |sides, indices| {
-            self.nearest_of(sides, indices, options.same_sign)
+        let (sides, same_sign) = (self.features, options.same_sign);
+        matches_of_some(sides[0].len(), options, every, |[of, among], indices| {
+            let on_gpu = |gpu: &GpuMatcher, pair: [&GpuFeatures; 2]| {
+                gpu.nearest_of_some(pair[of], indices, pair[among], same_sign)
+            };
+            let on_cpu = |cpu: &Cpu| nearest_of_some(sides[of], indices, sides[among], same_sign, cpu);
+            self.gpu_or_cpu("matching", on_gpu, on_cpu)
         })
-    }
-
-    /// The two nearest neighbours of the features at `indices` of one side among all of the other.
-    fn nearest_of(
-        &mut self,
-        [of, among]: [usize; 2],
-        indices: &[u32],
-        same_sign: bool,
-    ) -> Result<Vec<Option<Nearest>>> {
-        let [features, others] = [self.features[of], self.features[among]];
-        let on_gpu = |gpu: &GpuMatcher, pair: [&GpuFeatures; 2]| {
-            gpu.nearest_of_some(pair[of], indices, pair[among], same_sign)
-        };
-        self.gpu_or_cpu("matching", on_gpu, |cpu| nearest_of_some(features, indices, others, same_sign, cpu))
     }
 
     /// Searches on the GPU if it supports the task and neither side is empty, otherwise on the CPU.

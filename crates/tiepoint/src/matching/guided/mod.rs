@@ -115,50 +115,36 @@ impl Grid {
     }
 }
 
-/// Where the model expects the match of a keypoint of A.
-enum Prediction {
-    Place([f64; 2]),
-    Line([f64; 3]),
-    Nothing,
-}
-
-fn predict(model: &Model, k: &Keypoint) -> Prediction {
-    match model {
-        Model::Fundamental(f) => Prediction::Line(f.line_in_b(place(k))),
-        Model::Essential(e) => Prediction::Line(e.fundamental().line_in_b(place(k))),
-        Model::Homography(h) => h.apply(place(k)).map_or(Prediction::Nothing, Prediction::Place),
-        Model::Affine(m) => Prediction::Place(m.apply(place(k))),
-        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => {
-            Prediction::Place(m.apply(place(k)))
-        }
-    }
-}
-
 /// The candidates of one keypoint, ascending.
 fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &mut Vec<u32>) {
     found.clear();
     let radius2 = guide.radius * guide.radius;
-    match predict(&guide.b_from_a, k) {
-        Prediction::Nothing => {}
-        Prediction::Place([x, y]) => {
-            let r = guide.radius;
-            grid.visit([x - r, x + r], [y - r, y + r], &mut |i| {
-                let [u, v] = place(&b[i as usize]);
-                if (u - x) * (u - x) + (v - y) * (v - y) <= radius2 {
-                    found.push(i);
-                }
-            });
-        }
-        Prediction::Line(line) => {
-            let norm2 = line[0] * line[0] + line[1] * line[1];
-            grid.visit_line(line, guide.radius, &mut |i| {
-                let [u, v] = place(&b[i as usize]);
-                let off = line[0] * u + line[1] * v + line[2];
-                if off * off <= radius2 * norm2 {
-                    found.push(i);
-                }
-            });
-        }
+    let at = place(k);
+    let (expected, line) = match &guide.b_from_a {
+        Model::Fundamental(f) => (None, Some(f.line_in_b(at))),
+        Model::Essential(e) => (None, Some(e.fundamental().line_in_b(at))),
+        Model::Homography(h) => (h.apply(at), None),
+        Model::Affine(m) => (Some(m.apply(at)), None),
+        Model::Similarity(m) | Model::Rigid(m) | Model::Translation(m) => (Some(m.apply(at)), None),
+    };
+    if let Some([x, y]) = expected {
+        let r = guide.radius;
+        grid.visit([x - r, x + r], [y - r, y + r], &mut |i| {
+            let [u, v] = place(&b[i as usize]);
+            if (u - x) * (u - x) + (v - y) * (v - y) <= radius2 {
+                found.push(i);
+            }
+        });
+    }
+    if let Some(line) = line {
+        let norm2 = line[0] * line[0] + line[1] * line[1];
+        grid.visit_line(line, guide.radius, &mut |i| {
+            let [u, v] = place(&b[i as usize]);
+            let off = line[0] * u + line[1] * v + line[2];
+            if off * off <= radius2 * norm2 {
+                found.push(i);
+            }
+        });
     }
     found.sort_unstable();
 }
