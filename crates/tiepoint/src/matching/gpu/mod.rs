@@ -18,8 +18,7 @@ mod rule;
 pub use columns::{GpuMatches, GpuNeighbours};
 pub use packed::GpuPacked;
 
-use super::guided::gpu::lines::{self, LineSearch};
-use super::guided::gpu::places::{self, PlaceSearch};
+use super::guided::gpu::{lines, places};
 use super::nearest::gpu::{Form, tensor};
 use super::nearest::{self, Best, NONE};
 use super::product::Distance;
@@ -164,15 +163,14 @@ impl GpuMatcher {
         let by_sign = options.same_sign && a.signed && b.signed;
         match &options.guide {
             Some(guide) if !guide.b_from_a.kind().is_epipolar() => {
-                let gpu = &self.gpu;
-                let search = &PlaceSearch { kind, features: [a, b], guide, by_sign };
-                let nearest = gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
+                let (features, capacity_a, floats) = ([a, b], a.capacity(), kind.floats);
+                let nearest = self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
                 let regions = by_value!(
                     (&a.descriptors, &b.descriptors),
-                    (a, b) => places::record(gpu, commands, search, [a, b], &nearest)?,
+                    (a, b) => places::record(commands, kind, features, [a, b], guide, by_sign, &nearest)?,
                     else return Err(kinds_differ())
                 );
-                Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: kind.floats })
+                Ok(GpuNearest { nearest, regions, capacity_a, floats })
             }
             guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), by_sign, Cut::BOTH),
         }
@@ -214,13 +212,8 @@ impl GpuMatcher {
         let rows = [row_a, row_b];
         match guide {
             Some(guide) => {
-                let rows = rows.each_ref();
-                let search = LineSearch { kind, cut, rows, keypoints: [&a.keypoints, &b.keypoints], guide };
-                by_value!(
-                    (&a.descriptors, &b.descriptors),
-                    (a, b) => lines::record(&self.gpu, commands, &search, [a, b], &found)?,
-                    else return Err(kinds_differ())
-                );
+                let sides = [(a, &rows[0]), (b, &rows[1])];
+                lines::record(commands, kind, cut, sides, guide, &found)?;
             }
             None => {
                 let [row_a, row_b] = rows.clone();

@@ -1,10 +1,11 @@
 //! The guided search on a GPU along the lines that a fundamental matrix predicts: `lines.cl`.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Element, Gpu};
-use crate::feature::gpu::GpuDescriptors;
-use crate::matching::Guide;
+use crate::device::gpu::{Buffer, Commands, Element};
+use crate::feature::by_value;
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
+use crate::matching::{Guide, kinds_differ};
 use tiepoint_gpu::KernelSource;
 
 /// The numbers of each row that the test needs.
@@ -54,31 +55,23 @@ pub(crate) fn source<V: Element>(kind: SearchKind) -> KernelSource {
         .text(include_str!("../lines.cl"))
 }
 
-pub(crate) struct LineSearch<'s> {
-    pub(crate) kind: SearchKind,
-    pub(crate) cut: Cut,
-    /// Of A and of B.
-    pub(crate) rows: [&'s Rows; 2],
-    pub(crate) keypoints: [&'s Buffer<u32>; 2],
-    pub(crate) guide: &'s Guide,
-}
-
 /// Adds the search to the commands; its groups write their results into `found`.
-pub(crate) fn record<V: Element>(
-    gpu: &Gpu,
+pub(crate) fn record(
     commands: &mut Commands,
-    search: &LineSearch<'_>,
-    [a, b]: [&Buffer<V>; 2],
+    kind: SearchKind,
+    cut: Cut,
+    sides: [(&GpuFeatures, &Rows); 2],
+    guide: &Guide,
     found: &Buffer<u32>,
 ) -> Result<()> {
+    let gpu = found.gpu();
     gpu.require_f64()?;
-    let LineSearch { kind, cut, guide, .. } = *search;
-    let program = gpu.program(&source::<V>(kind))?;
+    let program = gpu.program(&if kind.floats { source::<f32>(kind) } else { source::<u8>(kind) })?;
     let predict = program.kernel::<PredictLines<'_>>()?;
     let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.between_pixels();
     let (model, radius) = ([m0, m1, m2, m3, m4, m5, m6, m7, m8], guide.radius);
     let mut needs = |of: usize| -> Result<_> {
-        let (Rows { side, order, regions }, keypoints) = (search.rows[of], search.keypoints[of]);
+        let (features, Rows { side, order, regions }) = sides[of];
         let numbers = side.rows() as usize * NUMBERS;
         let (places, rough) = (gpu.buffer::<u64>(numbers)?, gpu.buffer::<f32>(numbers)?);
         let predicted = u32::from(of == 0);
@@ -87,7 +80,7 @@ pub(crate) fn record<V: Element>(
             rough: &rough,
             order,
             regions,
-            keypoints,
+            keypoints: &features.keypoints,
             model,
             radius,
             side: *side,
@@ -98,19 +91,26 @@ pub(crate) fn record<V: Element>(
     };
     let [(places_a, rough_a), (places_b, rough_b)] = [needs(0)?, needs(1)?];
     commands.stage("match search");
-    let search = SearchLines {
-        found,
-        places_a: &places_a,
-        places_b: &places_b,
-        rough_a: &rough_a,
-        rough_b: &rough_b,
-        order_a: &search.rows[0].order,
-        order_b: &search.rows[1].order,
-        regions_a: &search.rows[0].regions,
-        regions_b: &search.rows[1].regions,
-        a,
-        b,
-        cut,
-    };
-    Ok(commands.launch(&program.kernel::<SearchLines<'_, V>>()?, [cut.groups(), 1, 1], search)?)
+    let [(features_a, rows_a), (features_b, rows_b)] = sides;
+    by_value!(
+        (&features_a.descriptors, &features_b.descriptors),
+        (a, b) => {
+            let search = SearchLines {
+                found,
+                places_a: &places_a,
+                places_b: &places_b,
+                rough_a: &rough_a,
+                rough_b: &rough_b,
+                order_a: &rows_a.order,
+                order_b: &rows_b.order,
+                regions_a: &rows_a.regions,
+                regions_b: &rows_b.regions,
+                a,
+                b,
+                cut,
+            };
+            Ok(commands.launch(&program.kernel::<SearchLines<'_, _>>()?, [cut.groups(), 1, 1], search)?)
+        },
+        else Err(kinds_differ())
+    )
 }

@@ -1,7 +1,7 @@
 //! The guided search on a GPU for models that predict a place: `places.cl`.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::device::gpu::{Buffer, Commands, Element};
 use crate::feature::WORDS;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::geometry::ModelKind;
@@ -69,15 +69,6 @@ pub(crate) fn source<V: Element>(kind: SearchKind, model: ModelKind) -> KernelSo
         .text(include_str!("../places.cl"))
 }
 
-pub(crate) struct PlaceSearch<'s> {
-    pub(crate) kind: SearchKind,
-    /// A and B.
-    pub(crate) features: [&'s GpuFeatures; 2],
-    pub(crate) guide: &'s Guide,
-    /// Whether only features of equal sign are compared.
-    pub(crate) by_sign: bool,
-}
-
 struct Cells {
     places: Buffer<u64>,
     next: Buffer<u32>,
@@ -87,17 +78,20 @@ struct Cells {
     regions: Buffer<u32>,
 }
 
-/// Adds the search to the commands, which writes the results of A, then of B, into `nearest`. Returns the numbers of
+/// Adds the search to the commands, among features of equal sign if `by_sign`, which writes the results of A, then of B,
+/// into `nearest`. Returns the numbers of
 /// features of A and of B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
 pub(crate) fn record<V: Element>(
-    gpu: &Gpu,
     commands: &mut Commands,
-    search: &PlaceSearch<'_>,
+    kind: SearchKind,
+    features: [&GpuFeatures; 2],
     values: [&Buffer<V>; 2],
+    guide: &Guide,
+    by_sign: bool,
     nearest: &Buffer<u32>,
 ) -> Result<[Buffer<u32>; 2]> {
+    let gpu = nearest.gpu();
     gpu.require_f64()?;
-    let PlaceSearch { kind, features, guide, by_sign } = *search;
     let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
     let kernel: Kernel<SearchNear<'static, V>> = program.kernel::<SearchNear<'_, V>>()?;
     // Cells are large enough that a circle seldom meets more than four.
