@@ -43,6 +43,11 @@ pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, 
     }
 }
 
+/// Pixels before and after the anchor of a window of `n`.
+pub(super) fn reach(n: usize) -> [usize; 2] {
+    [n / 2, n - 1 - n / 2]
+}
+
 /// For [`Border::Skip`]: restores the input values of pixels whose window leaves the image. `to` begins at row `first`
 /// of the image.
 pub(super) fn keep<T: Pixel, O: Pixel>(
@@ -51,7 +56,6 @@ pub(super) fn keep<T: Pixel, O: Pixel>(
     first: usize,
     to: &mut ImageViewMut<'_, O>,
 ) {
-    let reach = |n: usize| [n / 2, n - 1 - n / 2];
     let ([up, down], across) = (reach(window.height), reach(window.width));
     for (i, y) in (first..first + to.size().height).enumerate() {
         let (source, out, n) = (from.row(y), to.row_mut(i), from.size().width * from.channels());

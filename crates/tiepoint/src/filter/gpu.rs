@@ -170,10 +170,6 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
             )));
         }
         commands.stage(self.stage);
-        self.launch(commands, from, to)
-    }
-
-    fn launch(&self, commands: &mut Commands, from: &GpuStack<I>, to: &GpuStack<O>) -> Result<()> {
         let input = from.laid();
         match &self.steps {
             Steps::One(step) => {
@@ -349,18 +345,13 @@ pub(crate) mod testing {
     use crate::image::testing::{Value, assert_same};
     use crate::image::{Image, ImageView};
 
-    /// Sizes around the seams of tiles, and images of several tiles in both directions.
-    pub(crate) fn shapes(channels: usize) -> Vec<Size> {
-        let sizes = [(1_usize, 1), (1, 70), (70, 1), (2, 3), (33, 57), (129, 9), (131, 60), (300, 125)];
-        sizes.into_iter().map(|(w, h)| Size::new(w.div_ceil(channels), h)).collect()
-    }
-
-    /// Images of all `shapes`, every third with one value far below black, and a photograph where there is one.
+    /// Images with sizes around the seams of tiles, and of several tiles in both directions, every third with one value
+    /// far below black, and a photograph where there is one.
     pub(crate) fn images<T: GpuPixel>(channels: usize) -> Vec<Image<T>> {
-        let mut images: Vec<_> = shapes(channels)
-            .into_iter()
-            .enumerate()
-            .map(|(n, size)| {
+        let sizes = [(1_usize, 1), (1, 70), (70, 1), (2, 3), (33, 57), (129, 9), (131, 60), (300, 125)];
+        let mut images: Vec<_> = (sizes.into_iter().enumerate())
+            .map(|(n, (width, height))| {
+                let size = Size::new(width.div_ceil(channels), height);
                 let (mut buffer, stride) = strided::<T>(size, channels, n as u32 + 1);
                 if n % 3 == 0 {
                     let at = buffer.len() / 2;

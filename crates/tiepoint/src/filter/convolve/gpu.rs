@@ -3,6 +3,7 @@
 use super::Kernel;
 use crate::Result;
 use crate::device::gpu::Gpu;
+use crate::filter::border::reach;
 use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step, Steps, Weighted};
 use crate::image::gpu::GpuPixel;
 use crate::image::{Border, Size};
@@ -13,11 +14,6 @@ const ROWS: usize = 8;
 
 /// Up to this many weights are constants of the program, all in one expression; more are read from memory.
 const SMALL: usize = 81;
-
-/// Reach before and after the anchor.
-fn reach(n: usize) -> [usize; 2] {
-    [n / 2, n - 1 - n / 2]
-}
 
 /// The filter of a kernel that is the product of a column and a row.
 fn shape<O: GpuPixel>(

@@ -339,16 +339,16 @@ mod tests {
         for (y, x, c) in (0..size.height)
             .flat_map(|y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| (y, x, c))))
         {
-            let column = |i: usize| border.index((x + i) as isize - (k.width / 2) as isize, size.width);
-            let row = |j: usize| border.index((y + j) as isize - (k.height / 2) as isize, size.height);
+            let column =
+                |by: Border, i: usize| by.index((x + i) as isize - (k.width / 2) as isize, size.width);
+            let row =
+                |by: Border, j: usize| by.index((y + j) as isize - (k.height / 2) as isize, size.height);
             let at = |i: usize, j: usize| {
-                column(i).zip(row(j)).map_or(0.0, |(x, y)| view.row(y)[x * channels + c].to_f32())
+                let place = column(border, i).zip(row(border, j));
+                place.map_or(0.0, |(x, y)| view.row(y)[x * channels + c].to_f32())
             };
-            let leaves = (0..k.width)
-                .any(|i| Border::Skip.index((x + i) as isize - (k.width / 2) as isize, size.width).is_none())
-                || (0..k.height).any(|j| {
-                    Border::Skip.index((y + j) as isize - (k.height / 2) as isize, size.height).is_none()
-                });
+            let leaves = (0..k.width).any(|i| column(Border::Skip, i).is_none())
+                || (0..k.height).any(|j| row(Border::Skip, j).is_none());
             let value = if border == Border::Skip && leaves {
                 view.row(y)[x * channels + c].to_f32()
             } else if let Some((col, r)) = &kernel.factors {
