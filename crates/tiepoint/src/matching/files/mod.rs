@@ -260,6 +260,9 @@ fn vrt<'r>(
     });
     let absolute = std::path::absolute(source).map_err(|e| Error::io(source, e))?;
     let name = absolute.display().to_string().replace('&', "&amp;").replace('<', "&lt;");
+    let begin =
+        format!("<SimpleSource><SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>");
+    let end = "</SourceBand></SimpleSource></VRTRasterBand>";
     let projection = epsg.map_or(String::new(), |epsg| format!(" Projection=\"EPSG:{epsg}\""));
     write_atomically(path, |out| {
         writeln!(
@@ -276,23 +279,11 @@ fn vrt<'r>(
         writeln!(out, "  </GCPList>")?;
         for band in 1..=file.layout.channels {
             let about = about_band(&file, band - 1);
-            write!(
-                out,
-                "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{about}<SimpleSource>"
-            )?;
-            write!(
-                out,
-                "<SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>{band}</SourceBand>"
-            )?;
-            writeln!(out, "</SimpleSource></VRTRasterBand>")?;
+            write!(out, "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{about}")?;
+            writeln!(out, "{begin}{band}{end}")?;
         }
         if file.shown.is_some() && file.no_data.is_none() && file.layout.alpha.is_none() {
-            write!(out, "  <MaskBand><VRTRasterBand dataType=\"Byte\"><SimpleSource>")?;
-            write!(
-                out,
-                "<SourceFilename relativeToVRT=\"0\">{name}</SourceFilename><SourceBand>mask,1</SourceBand>"
-            )?;
-            writeln!(out, "</SimpleSource></VRTRasterBand></MaskBand>")?;
+            writeln!(out, "  <MaskBand><VRTRasterBand dataType=\"Byte\">{begin}mask,1{end}</MaskBand>")?;
         }
         writeln!(out, "</VRTDataset>")
     })
