@@ -1,9 +1,9 @@
 //! Nearest neighbours and matches as arrays in a device's memory, in the form that other programs take.
 
-use super::regions::{FOUND, SearchKind};
+use super::regions::FOUND;
 use super::rows::groups;
 use super::rule::Rule;
-use super::{GpuMatcher, GpuNearest, Match, MatchOptions};
+use super::{GpuMatcher, Match, MatchOptions};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuFeatures;
@@ -129,43 +129,28 @@ impl GpuMatcher {
         options: &MatchOptions,
     ) -> Result<GpuMatches> {
         options.check()?;
+        let gpu = &self.gpu;
+        let columns = |n| -> Result<_> {
+            let (pairs, distance, ratio) = (gpu.buffer(2 * n)?, gpu.buffer(n)?, gpu.buffer(n)?);
+            Ok(GpuMatches { len: 0, pairs, distance, ratio })
+        };
         let Some(kind) = self.kind_unless_empty(a, b)? else {
-            let empty = || self.gpu.buffer::<f32>(0);
-            return Ok(GpuMatches {
-                len: 0,
-                pairs: self.gpu.buffer(0)?,
-                distance: empty()?,
-                ratio: empty()?,
-            });
+            return columns(0);
         };
         let mut commands = Commands::new();
         let found = self.record(&mut commands, a, b, options)?;
-        let (columns, count) = self.record_matches(&mut commands, kind, &found, b.capacity(), options)?;
-        self.gpu.run(&commands)?;
-        Ok(GpuMatches { len: count.first(1)?[0] as usize, ..columns })
-    }
-
-    fn record_matches(
-        &self,
-        commands: &mut Commands,
-        kind: SearchKind,
-        found: &GpuNearest,
-        capacity_b: usize,
-        options: &MatchOptions,
-    ) -> Result<(GpuMatches, Buffer<u32>)> {
-        let (gpu, n, program) = (&self.gpu, found.capacity_a, self.rows(kind)?);
-        let (flags, count) = (&gpu.buffer(n)?, gpu.buffer(1)?);
-        let columns =
-            GpuMatches { len: 0, pairs: gpu.buffer(2 * n)?, distance: gpu.buffer(n)?, ratio: gpu.buffer(n)? };
+        let (n, program) = (found.capacity_a, self.rows(kind)?);
+        let (flags, count, columns) = (&gpu.buffer(n)?, gpu.buffer(1)?, columns(n)?);
         commands.stage("match columns");
         commands.zero(&count)?;
         let (nearest, regions_a, capacity_a) = (&found.nearest, &found.regions[0], n as u32);
-        let (capacity_b, rule) = (capacity_b as u32, Rule::new(options));
+        let (capacity_b, rule) = (b.capacity() as u32, Rule::new(options));
         let flagged = MatchFlags { flags, nearest, regions_a, capacity_a, capacity_b, rule };
         commands.launch(&program.kernel::<MatchFlags<'_>>()?, groups(n), flagged)?;
         let GpuMatches { pairs, distance, ratio, .. } = &columns;
         let written = MatchColumns { pairs, distance, ratio, count: &count, flags, nearest, capacity_a };
         commands.launch(&program.kernel::<MatchColumns<'_>>()?, groups(n), written)?;
-        Ok((columns, count))
+        gpu.run(&commands)?;
+        Ok(GpuMatches { len: count.first(1)?[0] as usize, ..columns })
     }
 }
