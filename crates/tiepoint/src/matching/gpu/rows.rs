@@ -4,7 +4,7 @@
 use super::batch::AcceptMatches;
 use super::columns::{MatchColumns, MatchFlags, NearestColumns};
 use super::regions::{Cut, Rows, SearchKind, Side};
-use super::rule;
+use super::rule::Rule;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::gpu::GpuFeatures;
@@ -52,7 +52,9 @@ tiepoint_gpu::kernel! {
 }
 
 pub(super) fn source(kind: SearchKind) -> KernelSource {
-    rule::for_kernels(kind.rows("match rows"))
+    kind.rows("match rows")
+        .structure::<Rule>()
+        .text(include_str!("rule.h"))
         .define("LANES", LANES)
         .kernel::<CountBright<'_>>([LANES, 1])
         .kernel::<OrderRows<'_>>([LANES, 1])

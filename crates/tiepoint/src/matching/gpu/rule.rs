@@ -1,7 +1,6 @@
 //! The rule by which kernels accept nearest neighbours as matches: `rule.h`.
 
 use super::MatchOptions;
-use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel_struct! {
     pub(super) struct Rule {
@@ -23,9 +22,4 @@ impl Rule {
             max_distance: options.max_distance.unwrap_or(f32::INFINITY),
         }
     }
-}
-
-/// For kernels that read nearest neighbours.
-pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
-    source.structure::<Rule>().text(include_str!("rule.h"))
 }
