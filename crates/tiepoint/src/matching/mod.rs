@@ -182,22 +182,15 @@ fn neighbours_on_cpu(
     }
     by_value!(
         (&a.descriptors, &b.descriptors),
-        (va, vb) => search([a, b], [va, vb], guide, cpu),
+        (va, vb) => {
+            let found = match guide {
+                Some(guide) => guided::search(a, b, va, vb, &guide, cpu)?,
+                None => nearest::search(va, vb, a.dimension, cpu)?,
+            };
+            Ok(found.map(|side| side.iter().map(finished).collect()))
+        },
         else Err(kinds_differ())
     )
-}
-
-fn search<E: Element>(
-    [a, b]: [&Features; 2],
-    [values_a, values_b]: [&[E]; 2],
-    guide: Option<Guide>,
-    cpu: &Cpu,
-) -> Result<[Vec<Option<Nearest>>; 2]> {
-    let found = match guide {
-        Some(guide) => guided::search(a, b, values_a, values_b, &guide, cpu)?,
-        None => nearest::search(values_a, values_b, a.dimension, cpu)?,
-    };
-    Ok(found.map(|side| side.iter().map(finished).collect()))
 }
 
 fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
