@@ -96,7 +96,7 @@ pub fn response_into<T: Pixel>(
     let HessianOptions { weight, border, .. } = *options;
     cpu.for_bands(out, BAND, |first, out| {
         let black = vec![T::default(); width];
-        let mut columns = Columns::new(width);
+        let mut columns: Columns = std::array::from_fn(|_| vec![0.0; width + 2 * RADIUS]);
         for i in 0..out.size().height {
             let (y, out) = (first + i, out.row_mut(i));
             if border == Border::Skip && leaves(y, RADIUS, height) {
@@ -108,7 +108,7 @@ pub fn response_into<T: Pixel>(
                 source.map_or(&black[..], |y| view.row(y))
             });
             dispatch!(cpu.level(), simd => sum_columns(simd, &rows, &mut columns));
-            columns.each(|row| extend(row, RADIUS, 1, border, 0.0));
+            columns.iter_mut().for_each(|row| extend(row, RADIUS, 1, border, 0.0));
             dispatch!(cpu.level(), simd => determinants(simd, &columns, scale::<T>(), weight, out));
             if border == Border::Skip {
                 let n = RADIUS.min(width);
@@ -147,35 +147,18 @@ fn scale<T: Pixel>() -> f32 {
     1.0 / (81.0 * T::WHITE)
 }
 
-/// Sums down the columns of one row's window, with [`RADIUS`] places at either end for the border.
-struct Columns {
-    /// Rows −2 to 2.
-    five: Vec<f32>,
-    /// Rows −4 to 4, less three times rows −1 to 1.
-    lobes: Vec<f32>,
-    /// Rows −3 to −1 less rows 1 to 3.
-    halves: Vec<f32>,
-}
-
-impl Columns {
-    fn new(width: usize) -> Self {
-        let row = vec![0.0; width + 2 * RADIUS];
-        Self { five: row.clone(), lobes: row.clone(), halves: row }
-    }
-
-    fn each(&mut self, f: impl Fn(&mut [f32])) {
-        [&mut self.five, &mut self.lobes, &mut self.halves].into_iter().for_each(|row| f(row));
-    }
-}
+/// Sums down the columns of one row's window, with [`RADIUS`] places at either end for the border: rows −2 to 2; rows −4
+/// to 4, less three times rows −1 to 1; rows −3 to −1 less rows 1 to 3.
+type Columns = [Vec<f32>; 3];
 
 #[inline(always)]
 fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns) {
     let n = rows[0].len();
     let rows = rows.map(|r| &r[..n]);
     let inside = RADIUS..RADIUS + n;
-    let five = &mut columns.five[inside.clone()];
-    let lobes = &mut columns.lobes[inside.clone()];
-    let halves = &mut columns.halves[inside];
+    let [five, lobes, halves] = columns;
+    let (five, lobes) = (&mut five[inside.clone()], &mut lobes[inside.clone()]);
+    let halves = &mut halves[inside];
     for x in 0..n {
         let v = rows.map(|r| r[x].to_f32());
         let (above, middle, below) = (v[1] + v[2] + v[3], v[3] + v[4] + v[5], v[5] + v[6] + v[7]);
@@ -188,9 +171,10 @@ fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns)
 #[inline(always)]
 fn determinants<S: Simd>(_: S, columns: &Columns, scale: f32, weight: f32, out: &mut [f32]) {
     let n = out.len();
-    let five: [&[f32]; 9] = std::array::from_fn(|i| &columns.five[i..i + n]);
-    let lobes: [&[f32]; 9] = std::array::from_fn(|i| &columns.lobes[i..i + n]);
-    let halves: [&[f32]; 9] = std::array::from_fn(|i| &columns.halves[i..i + n]);
+    let [five, lobes, halves] = columns;
+    let five: [&[f32]; 9] = std::array::from_fn(|i| &five[i..i + n]);
+    let lobes: [&[f32]; 9] = std::array::from_fn(|i| &lobes[i..i + n]);
+    let halves: [&[f32]; 9] = std::array::from_fn(|i| &halves[i..i + n]);
     for (x, out) in out.iter_mut().enumerate() {
         let middle = five[3][x] + five[4][x] + five[5][x];
         let sides = five[0][x] + five[1][x] + five[2][x] + five[6][x] + five[7][x] + five[8][x];

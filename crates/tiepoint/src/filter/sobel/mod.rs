@@ -144,11 +144,6 @@ struct Tile {
 }
 
 impl Tile {
-    /// The elements that the tile reads inside the image.
-    fn reach(&self) -> std::ops::Range<usize> {
-        self.from.saturating_sub(self.channels)..(self.to + self.channels).min(self.row_len)
-    }
-
     /// Sets the column values beyond the image in `row`, which begins a pixel before the tile.
     #[inline(always)]
     fn fill_ends<G: Copy + Default>(&self, row: &mut [G]) {
@@ -163,11 +158,6 @@ impl Tile {
         if self.to == self.row_len {
             fill(self.row_len + n - self.from, width as isize);
         }
-    }
-
-    /// The first inner column in a row that begins a pixel before the tile.
-    fn start(&self) -> usize {
-        if self.from == 0 { self.channels } else { 0 }
     }
 }
 
@@ -197,7 +187,9 @@ fn in_blocks<V: Copy, O>([a, b, c]: [&[V]; 3], out: &mut [O], f: impl Fn(V, V, V
 impl<T: Sobel> Rows<'_, T> {
     #[inline(always)]
     fn columns(&self, out: &mut [T::Gradient], f: impl Fn(T, T, T) -> T::Gradient) {
-        let inside = &mut out[self.tile.start()..][..self.centre.len()];
+        // The row begins a pixel before the tile.
+        let start = if self.tile.from == 0 { self.tile.channels } else { 0 };
+        let inside = &mut out[start..][..self.centre.len()];
         in_blocks([self.above, self.centre, self.below], inside, f);
         self.tile.fill_ends(out);
     }
@@ -284,10 +276,11 @@ pub fn sobel_into<T: Sobel, F: Form<T>>(
         let mut d = s.clone();
         for from in (0..row_len).step_by(width) {
             let tile = Tile { from, to: (from + width).min(row_len), row_len, channels, border };
+            let reach = from.saturating_sub(channels)..(tile.to + channels).min(row_len);
             for i in 0..out.size().height {
                 let y = (first + i) as isize;
                 let source = |y: isize| border.index(y, height).map_or(&black[..], |y| view.row(y));
-                let [above, centre, below] = [y - 1, y, y + 1].map(|y| &source(y)[tile.reach()]);
+                let [above, centre, below] = [y - 1, y, y + 1].map(|y| &source(y)[reach.clone()]);
                 let rows = Rows { above, centre, below, tile };
                 let out = &mut out.row_mut(i)[tile.from..tile.to];
                 dispatch!(cpu.level(), simd => row::<_, T, F>(simd, &mut s, &mut d, &rows, out));
