@@ -108,14 +108,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_cpu() {
+    fn products_and_whole_kernels_are_those_of_the_cpu() {
         twins::<f32, f32>(1, &[product(4, 7), product(2, 1), product(1, 6), product(71, 5)]);
         twins::<u8, f32>(3, &[product(3, 80)]);
         twins::<u16, u8>(2, &[product(3, 3)]);
-    }
-
-    #[test]
-    fn whole_kernels_are_those_of_the_cpu() {
         twins::<f32, f32>(1, &[random(3, 3), random(1, 4), random(5, 2), random(11, 12)]);
         twins::<u8, u8>(3, &[random(3, 3)]);
         twins::<u16, f32>(1, &[random(9, 10)]);

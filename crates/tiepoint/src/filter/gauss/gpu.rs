@@ -86,13 +86,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_the_cpu() {
+    fn integers_are_those_of_the_cpu() {
         twins::<u8>(1, &NEAR);
         twins::<u8>(3, &[Taps::Size(5), Taps::Size(1)]);
-    }
-
-    #[test]
-    fn sixteen_bits_are_those_of_the_cpu() {
         twins::<u16>(1, &NEAR[..1]);
         twins::<u16>(4, &[Taps::Size(5)]);
     }
