@@ -73,7 +73,6 @@ struct Cells {
     places: Buffer<u64>,
     next: Buffer<u32>,
     heads: Buffer<u32>,
-    slots: u32,
     /// The number of features, then 0.
     regions: Buffer<u32>,
 }
@@ -101,12 +100,11 @@ pub(crate) fn record<V: Element>(
     let fill = |commands: &mut Commands, of: usize| -> Result<Cells> {
         let GpuFeatures { keypoints, count, .. } = features[of];
         let capacity = features[of].capacity();
-        let slots = (2 * capacity).next_power_of_two().max(64) as u32;
+        let slots = (2 * capacity).next_power_of_two().max(64);
         let cells = Cells {
             places: gpu.buffer(capacity * NUMBERS)?,
             next: gpu.buffer(capacity)?,
-            heads: gpu.buffer(slots as usize)?,
-            slots,
+            heads: gpu.buffer(slots)?,
             regions: gpu.buffer(2)?,
         };
         commands.zero(&cells.heads)?;
@@ -122,7 +120,7 @@ pub(crate) fn record<V: Element>(
             model: sided.as_flattened().try_into().unwrap_or([0.0; 9]),
             cells_a_pixel,
             capacity: capacity as u32,
-            slots,
+            slots: slots as u32,
             predicted: u32::from(of == 0),
         };
         commands.launch(&fill_kernel, groups(capacity), arguments)?;
@@ -148,7 +146,7 @@ pub(crate) fn record<V: Element>(
             capacity: own.capacity() as u32,
             other_capacity: other.capacity() as u32,
             dimension: kind.dimension as u32,
-            slots: cells[1 - of].slots,
+            slots: cells[1 - of].heads.len() as u32,
             first: if of == 0 { 0 } else { other.capacity() as u32 },
             by_sign: u32::from(by_sign),
         };
