@@ -1,8 +1,8 @@
 //! Two sets of features matched on a processor: on its GPU if that supports it, otherwise on its CPU.
 
 use super::{
-    GpuMatcher, Match, MatchOptions, Nearest, check_floats, check_pair, matches_of_some, matches_on_cpu,
-    nearest_of_some, neighbours_on_cpu,
+    GpuMatcher, Match, MatchOptions, Nearest, by_sign, check_floats, check_pair, filtered, matches_of_some,
+    nearest_of_some, neighbours_of_signs, neighbours_on_cpu,
 };
 use crate::Result;
 use crate::device::gpu::Gpu;
@@ -58,7 +58,11 @@ impl<'a> Matcher<'a> {
         let [a, b] = self.features;
         let task = if options.guide.is_some() { "matching near a model" } else { "matching" };
         let on_gpu = |gpu: &GpuMatcher, [a, b]: [&GpuFeatures; 2]| gpu.match_features(a, b, options);
-        self.gpu_or_cpu(task, on_gpu, |cpu| matches_on_cpu(a, b, options, cpu))
+        self.gpu_or_cpu(task, on_gpu, |cpu| {
+            let _stage = cpu.stage("match");
+            let by_sign = by_sign(options.same_sign, [a, b]);
+            Ok(filtered(&neighbours_of_signs([a, b], by_sign, options.guide, cpu)?, options))
+        })
     }
 
     /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A. Only

@@ -199,12 +199,6 @@ fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
     (best.index != nearest::NONE).then_some(found)
 }
 
-fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
-    let _stage = cpu.stage("match");
-    let by_sign = by_sign(options.same_sign, [a, b]);
-    Ok(filtered(&neighbours_of_signs([a, b], by_sign, options.guide, cpu)?, options))
-}
-
 /// Whether `same_sign` restricts the search: the signs of both sides are known.
 fn by_sign(same_sign: bool, sides: [&Features; 2]) -> bool {
     same_sign && sides.iter().all(|side| Keypoint::have_signs(&side.keypoints))
