@@ -139,11 +139,12 @@ pub fn write_matches<'a>(
 ) -> Result<()> {
     let (path, images) = (path.as_ref(), images.into());
     let format = format.map_or_else(|| MatchFormat::of(path), Ok)?;
+    let refused = |reason| Err(Error::format(path, reason));
     let unreadable = |name: &&str| name.is_empty() || name.contains(char::is_whitespace);
     if format == MatchFormat::Colmap
         && let Some(name) = images.names.iter().find(|n| unreadable(n))
     {
-        return Err(Error::format(path, format!("COLMAP's match file cannot hold the image name {name:?}")));
+        return refused(format!("COLMAP's match file cannot hold the image name {name:?}"));
     }
     let inliers = || {
         let mut seen = HashSet::new();
@@ -169,23 +170,19 @@ pub fn write_matches<'a>(
         MatchFormat::Qgis => write_atomically(path, |out| qgis(out, images.places, inliers())),
         MatchFormat::Vrt => {
             let on_map = images.places[1].and_then(|place| Some((place.epsg(), place.transform()?)));
-            let on_map = on_map.ok_or_else(|| {
-                let second = images.names[1];
-                Error::format(
-                    path,
-                    format!("{second} has no place on a map (GeoTIFF, world file): use .points for pixels"),
-                )
-            })?;
-            vrt(path, images.names[0], on_map, inliers())
+            let [first, second] = images.names;
+            let Some(on_map) = on_map else {
+                return refused(format!(
+                    "{second} has no place on a map (GeoTIFF, world file): use .points for pixels"
+                ));
+            };
+            vrt(path, first, on_map, inliers())
         }
         MatchFormat::MicMac => {
             let names = images.names.map(|name| Path::new(name).file_name().and_then(|name| name.to_str()));
             let [Some(a), Some(b)] = names else {
                 let names = images.names;
-                return Err(Error::format(
-                    path,
-                    format!("MicMac's matches cannot be of {names:?}: no names of files"),
-                ));
+                return refused(format!("MicMac's matches cannot be of {names:?}: no names of files"));
             };
             for (names, exchanged) in [([a, b], false), ([b, a], true)] {
                 let file = micmac_file(path, names);
