@@ -229,10 +229,6 @@ mod tests {
     use crate::image::testing::assert_same_any;
     use crate::image::{AnyView, Size};
 
-    fn assert_same_made(found: Made, expected: Made, context: &str) {
-        assert_same_any(&found.into_host().unwrap(), &expected.into_host().unwrap(), context);
-    }
-
     type Filter<'f> = &'f dyn Fn(Pixels<'_>, &Processor) -> Result<Made>;
 
     /// Compares filters on the CPU and on GPUs, for images in the host's memory and on the device.
@@ -263,8 +259,9 @@ mod tests {
                         let found = filter(image.clone(), processor).unwrap();
                         let stays = matches!(found, Made::Device(_)) == matches!(image, Pixels::Device(_));
                         assert!(stays, "filter {n}, {context}");
-                        let context = format!("filter {n}, {context}");
-                        assert_same_made(found, filter(view.into(), &cpu).unwrap(), &context);
+                        let both = [found, filter(view.into(), &cpu).unwrap()];
+                        let [found, expected] = both.map(|made| made.into_host().unwrap());
+                        assert_same_any(&found, &expected, format!("filter {n}, {context}"));
                     }
                     let expected = blobs(view, &hessian_options, &cpu).unwrap();
                     assert_eq!(blobs(image, &hessian_options, processor).unwrap(), expected, "{context}");

@@ -77,9 +77,9 @@ struct Cells {
     regions: Buffer<u32>,
 }
 
-/// Adds the search to the commands, among features of equal sign if `by_sign`, which writes the results of A, then of B,
-/// into `nearest`. Returns the numbers of
-/// features of A and of B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
+/// Adds the search to the commands, which writes the results of A, then of B, into `nearest`; only features of equal sign
+/// are compared if `by_sign`. Returns the numbers of features of A and of B, as
+/// [`Rows`](crate::matching::gpu::regions::Rows) counts them.
 pub(crate) fn record<V: Element>(
     commands: &mut Commands,
     kind: SearchKind,
