@@ -2,7 +2,7 @@
 
 use super::Size;
 use crate::{Error, Result};
-use exif::{Exif, In, Rational, Tag, Value};
+use exif::{Exif, In, Tag, Value};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -200,14 +200,10 @@ fn gravity(exif: &Exif) -> Option<[f64; 3]> {
 
 /// A text without white space at its ends; `None` where nothing is left.
 fn text(exif: &Exif, tag: Tag) -> Option<String> {
-    match &exif.get_field(tag, In::PRIMARY)?.value {
-        Value::Ascii(lines) => {
-            let line = String::from_utf8_lossy(lines.first()?);
-            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
-                .filter(|t| !t.is_empty())
-        }
-        _ => None,
-    }
+    let Value::Ascii(lines) = &exif.get_field(tag, In::PRIMARY)?.value else { return None };
+    let line = String::from_utf8_lossy(lines.first()?);
+    let text = line.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// The first number of a field.
@@ -218,13 +214,8 @@ fn number(exif: &Exif, tag: Tag) -> Option<f64> {
 
 /// The rational numbers of a field; `None` where one is not finite.
 fn rationals(exif: &Exif, tag: Tag) -> Option<Vec<f64>> {
-    match &exif.get_field(tag, In::PRIMARY)?.value {
-        Value::Rational(parts) => {
-            let parts: Vec<f64> = parts.iter().map(Rational::to_f64).collect();
-            Some(parts).filter(|parts| parts.iter().all(|v| v.is_finite()))
-        }
-        _ => None,
-    }
+    let Value::Rational(parts) = &exif.get_field(tag, In::PRIMARY)?.value else { return None };
+    parts.iter().map(|part| Some(part.to_f64()).filter(|v| v.is_finite())).collect()
 }
 
 #[cfg(test)]
