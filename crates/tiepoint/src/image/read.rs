@@ -240,11 +240,10 @@ fn open(
     if !meta.is_file() && shape.is_some() {
         return Err(Error::format(path, "is a pipe, of which nothing can be read twice"));
     }
-    if !meta.is_file() {
-        let pipe = File::open(path).map_err(|e| Error::io(path, e))?;
-        return read_pipe(pipe, path, options, channels);
-    }
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    if !meta.is_file() {
+        return read_pipe(file, path, options, channels);
+    }
     // A place on the map is that of the pixels as they are stored. A TIFF that has one itself is not turned either.
     let is_placed = options.orient && matches!(world_file::beside(path), Ok(Some(_)));
     let options = &options.with_orient(options.orient && !is_placed);
