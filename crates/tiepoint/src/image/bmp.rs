@@ -246,6 +246,11 @@ mod tests {
         bytes
     }
 
+    /// A palette of `n` greys.
+    fn greys(n: u32) -> Vec<u8> {
+        (0..n).map(|i| 17_u8.wrapping_mul(i as u8)).flat_map(|grey| [grey, grey, grey, 0]).collect()
+    }
+
     fn read(bytes: &[u8]) -> crate::Result<(Vec<u8>, usize)> {
         let image = decode(bytes, "bmp", &ReadOptions::default())?;
         let AnyImage::U8(image) = image else { panic!("8 bits") };
@@ -258,11 +263,6 @@ mod tests {
 
     #[test]
     fn indices_of_every_width_are_read() {
-        let greys = |n: u32| {
-            (0..n)
-                .flat_map(|i| [[17_u8.wrapping_mul(i as u8); 3].as_slice(), &[0]].concat())
-                .collect::<Vec<u8>>()
-        };
         for bits in [1, 2, 4, 8] {
             let bytes = rows(|y| packed(y, bits));
             let expected = pixels(|i| vec![17 * (i & (0xff >> (8 - bits)) as u8)]);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn runs_are_read() {
-        let greys: Vec<u8> = (0..16).flat_map(|i| [17 * i, 17 * i, 17 * i, 0]).collect();
+        let greys = greys(16);
         for (bits, coding) in [(4, 2), (8, 1)] {
             let mut body = Vec::new();
             for y in (0..HEIGHT).rev() {
