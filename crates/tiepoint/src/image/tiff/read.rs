@@ -41,7 +41,7 @@ pub(in crate::image) fn read(mut source: impl Source, request: &Request<'_>) -> 
     let mut plan = Plan::new(&mut decoder, request)?;
     if plan.colour == Colour::WhiteIsZero && plan.kind == Kind::Unsigned && plan.bits <= 16 {
         // The pixels are inverted, so their no-data value is, too.
-        plan.no_data = plan.no_data.map(|value| ((1_u64 << plan.bits) - 1) as f64 - value);
+        plan.no_data = plan.no_data.map(|value| f64::from(most(plan.bits)) - value);
     }
     let stretches =
         plan.bits < 8 && plan.kind == Kind::Unsigned && !matches!(plan.colour, Colour::Palette(_));
@@ -190,7 +190,7 @@ impl Sample for u16 {
     }
 
     fn inverted(self, bits: usize) -> Self {
-        ((1_u32 << bits) - 1) as Self - self
+        most(bits) as Self - self
     }
 }
 
@@ -353,12 +353,9 @@ fn read_band<T: Sample>(
             let cell = read_cell::<T>(decoder, request, plan, index, [width, count])?;
             for (out, cell) in out.chunks_exact_mut(row_len).zip(cell.chunks_exact(width * plan.values)) {
                 let place = &mut out[x * pixel..(x + width) * pixel];
-                if plan.planes == 1 {
-                    place.copy_from_slice(cell);
-                    continue;
-                }
-                for (p, v) in place.chunks_exact_mut(pixel).zip(cell) {
-                    p[plane] = *v;
+                match plan.planes {
+                    1 => place.copy_from_slice(cell),
+                    _ => place.chunks_exact_mut(pixel).zip(cell).for_each(|(p, v)| p[plane] = *v),
                 }
             }
         }
