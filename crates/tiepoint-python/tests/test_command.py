@@ -272,7 +272,7 @@ LIBRARY_ALONE = {
     "read_georeference other_place place_not_read world_file new_world_file": "rasterio reads it",
     "parse_matches read_matches_of parse_homography parse_ply read_text read_within": "tp.io reads files",
     "alpha_mask with_alpha": "detectors leave out transparent pixels; an image with alpha is an array of four channels",
-    "locate features_to_tie tie_pictures tie_given hidden_parts": "parts of tp.register and tp.tie_points",
+    "locate features_to_tie tie_pictures tie_given": "parts of tp.register and tp.tie_points",
     "self_calibrate": "part of tp.rectify",
     "refine": "part of tp.estimate",
     "wait_for_disk sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",

@@ -278,10 +278,11 @@ class StereoOptions(Options):
         Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
         2.5.3).
     memory : int or str, optional
-        The most memory to use besides images and results; none: no limit. The result does not depend on it.
+        The most memory to use besides images and results; none: no limit. The result does not depend on it. Allowed: at
+        least 1.
     device_memory : int or str, optional
         About the most GPU memory to use; by default all that is free. A larger pair is computed there in bands of rows,
-        with the same result.
+        with the same result. Allowed: at least 1.
     right : bool
         Also give the disparities of the right view.
     confidence : bool
