@@ -71,8 +71,8 @@ fn prepare_while_building() -> Result<Prepared> {
 
 type Run = fn(&Path) -> Result<()>;
 
-/// The parts of all tests, which `cargo xtask part NAME` runs: those that take longest first, so that the others fill the
-/// gaps.
+/// The parts of all tests, which `cargo xtask part NAME` runs: pages first, because they wait, then those that take longest,
+/// so that the others fill the gaps.
 const PARTS: [(&str, Run); 8] = [
     ("pages", report::test),
     ("python", |_| python_package::run(CHECKED)),

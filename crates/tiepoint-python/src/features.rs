@@ -103,12 +103,17 @@ impl Features {
 
     /// A copy in the host's memory.
     fn copied(&self, py: Python<'_>) -> PyResult<Self> {
-        Ok(Self { hidden: self.hidden, ..Self::new(self.found(py)?.clone()) })
+        Ok(Self::new(self.found(py)?.clone()).hiding(self.hidden))
     }
 
     /// Those of an image that was searched where `mask` is not 0.
     pub(crate) fn with_mask(self, mask: Option<ImageView<'_, u8>>) -> Self {
-        Self { hidden: hidden_parts(mask), ..self }
+        self.hiding(hidden_parts(mask))
+    }
+
+    /// Those of an image of which these parts were masked.
+    pub(crate) fn hiding(self, hidden: [bool; 9]) -> Self {
+        Self { hidden, ..self }
     }
 
     /// [`TiePoints::hidden`](tiepoint::register::TiePoints::hidden).
@@ -403,7 +408,7 @@ impl Features {
             (Some(gpu), Some(there)) if there.name() == name_of(gpu) => return Ok(slf.clone().unbind()),
             (Some(gpu), _) => Self::on_device(features.on_gpu(py, gpu)?, device),
         };
-        Py::new(py, Self { hidden: features.hidden, ..moved })
+        Py::new(py, moved.hiding(features.hidden))
     }
 
     fn __len__(&self) -> usize {
@@ -419,10 +424,10 @@ impl Features {
         let picked: Vec<usize> = picked.into_iter().filter_map(|i| usize::try_from(i).ok()).collect();
         let picked = self.found(py)?.subset(&picked).map_err(raised)?;
         let hidden = self.hidden;
-        let Some(there) = &self.there else { return Ok(Self { hidden, ..Self::new(picked) }) };
+        let Some(there) = &self.there else { return Ok(Self::new(picked).hiding(hidden)) };
         let gpu = there.features()?.gpu();
         let uploaded = py.detach(|| GpuFeatures::upload(gpu, &picked)).map_err(raised)?;
-        Ok(Self { hidden, ..Self::on_device(uploaded, there.device.clone_ref(py)) })
+        Ok(Self::on_device(uploaded, there.device.clone_ref(py)).hiding(hidden))
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -457,7 +462,7 @@ impl Features {
 
     /// The same features, of an image of which these parts were masked.
     fn _hiding(&self, py: Python<'_>, hidden: [bool; 9]) -> PyResult<Self> {
-        Ok(Self { hidden, ..self.copied(py)? })
+        Ok(self.copied(py)?.hiding(hidden))
     }
 
     /// For pickle: columns and descriptors.

@@ -107,9 +107,11 @@ impl Finder {
         let (found, rows) = self.device.get().run(py, |processor| {
             let ready = prepare(image.view(), Mask::All, self.range, &processor.cpu)?;
             let sift = Sift::new(options)?;
-            by_pixel!(ready.image.view(), image => sift.describe(image, &given.keypoints, &processor.cpu))
+            let (found, rows) =
+                by_pixel!(ready.image.view(), image => sift.describe(image, &given.keypoints, &processor.cpu))?;
+            Ok((Features::new(found).with_mask(ready.mask.view()), rows))
         })?;
-        Ok((Features::new(found), vector(py, rows.into_iter().map(|row| row as i64).collect())))
+        Ok((found, vector(py, rows.into_iter().map(|row| row as i64).collect())))
     }
 
     /// The features of several images, which a GPU searches together if they have one size and type.

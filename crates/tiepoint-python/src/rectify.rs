@@ -115,8 +115,8 @@ impl Rectify {
             let frame = self.frame.unwrap_or(OutputFrame::Fit);
             let pair = from_tie_points(&fundamental, &inliers, sizes, &self.self_calibration, frame, cpu)?;
             let (rectification, exchanged) = (pair.rectification, pair.exchanged);
-            let is_focal_found =
-                self.self_calibration.focal.is_none() && rectification.projection == Projection::Perspective;
+            let given = self.self_calibration.focal.or(self.self_calibration.focal_right);
+            let is_focal_found = given.is_none() && rectification.projection == Projection::Perspective;
             return Ok(Placed { rectification, exchanged, agreement: Some(pair.agreement), is_focal_found });
         };
         let exchanged = !Rectification::in_order(rig);

@@ -137,11 +137,12 @@ impl Tied {
         tie.set_item("modality", self.modality.name())?;
         result.set_item("tie_points", tie)?;
         drop((a, b));
+        let [hidden_a, hidden_b] = self.tie.hidden;
         let [a, b] = self.features.map(|found| match found {
             Found::Here(features) => Features::new(features),
             Found::There(features) => Features::on_device(features, finder.device.clone_ref(py)),
         });
-        result.set_item("features", (a, b))
+        result.set_item("features", (a.hiding(hidden_a), b.hiding(hidden_b)))
     }
 
     pub(crate) fn correspondences(&self) -> tiepoint::Result<Vec<Correspondence>> {

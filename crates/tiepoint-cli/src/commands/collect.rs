@@ -449,14 +449,14 @@ fn write_pair_list(collection: &Collection, path: &Path, context: &Context) -> O
         cpu.check()?;
         for pair in results.pairs_of(block)? {
             let names = [pair.a, pair.b].map(|i| photographs[i].name.as_str());
-            // Names with spaces are separated by a tab, as a list of pairs is read.
+            // Names with spaces are separated by a tab, so that a line has one meaning.
             let has_space = names.concat().contains(char::is_whitespace);
             spaced += usize::from(has_space);
             lines += &format!("{}\n", names.join(if has_space { "\t" } else { " " }));
         }
     }
     let told = format!(
-        "{}: {spaced} lines name photographs with spaces, which COLMAP and hloc cannot read",
+        "{}: COLMAP and hloc cannot read lines with names that hold spaces ({spaced})",
         path.display()
     );
     warn((spaced > 0).then_some(told), context);

@@ -92,6 +92,7 @@ impl FoundPair {
                     .note(&format!("{left_out} of {all} control points lie outside of {b} and are left out"));
             }
         }
+        given.rows.retain(|row| row.inlier || is_inside(row.a_xy, 0) && is_inside(row.b_xy, 1));
         let features = |side: usize| -> Outcome<FoundFeatures> {
             let keypoint = |row: &MatchRow| {
                 let [x, y] = [row.a_xy, row.b_xy][side];
@@ -196,8 +197,9 @@ impl<'a> PairSearch<'a> {
         context: &Context,
     ) -> Outcome<MatchedPair> {
         let Error::NoModel { error, mut compared, mut advice } = error else { return Err(error.into()) };
-        if let (Some(file), Matched::Given { matches, .. }) = (&self.matching.given, &found.matched) {
-            compared = format!("{} matches in {}", counted(matches.len()), file.display());
+        if let (Some(file), Matched::Given { right, .. }) = (&self.matching.given, &found.matched) {
+            let right = right.iter().filter(|right| **right).count();
+            compared = format!("{} matches in {}", counted(right), file.display());
         }
         if let Some((path, nothing)) = paths
             .iter()
@@ -350,12 +352,16 @@ impl<'a> PairSearch<'a> {
             Matched::Given { matches, right } => {
                 let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
                 let cpu = &context.processor.cpu;
-                // Those that the file marks as wrong do not count for the model, but they do for its verdict.
                 let right: Vec<usize> = (0..matches.len()).filter(|i| right[*i]).collect();
                 let given: Vec<Match> = right.iter().map(|i| matches[*i]).collect();
-                let tie = clock.time(Part::Compute, || tie_given(keypoints, &given, options, cpu))?;
-                let inliers = tie.inliers.iter().map(|i| right[*i]).collect();
-                let tie = TiePoints { matches: matches.clone(), inliers, ..tie };
+                let mut tie = clock.time(Part::Compute, || tie_given(keypoints, &given, options, cpu))?;
+                if tie.b_from_a.is_some() {
+                    // Those that the file marks as wrong do not count for the model, but for its verdict.
+                    tie.inliers.iter_mut().for_each(|i| *i = right[*i]);
+                    tie.matches = matches.clone();
+                }
+                let masks = found.pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view));
+                let tie = tie.with_masks(masks);
                 return Ok(TiedPictures { features: None, tie, views: 1, modality: Modality::Same });
             }
         };

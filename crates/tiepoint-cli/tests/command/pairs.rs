@@ -99,7 +99,6 @@ fn matches_of_a_file_are_verified_in_place_of_a_search() {
     }
 }
 
-/// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
 #[test]
 fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
     let folder = Folder::new("matches-wrong");
@@ -129,6 +128,7 @@ fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
     assert_ne!(value(&moved, "verdict"), "\"good\"", "{moved}");
 }
 
+/// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
 #[test]
 fn control_points_on_a_map_register_and_a_world_file_is_kept() {
     let folder = Folder::with("match-map", Folder::scene);

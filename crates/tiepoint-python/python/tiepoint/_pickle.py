@@ -14,7 +14,8 @@ def features(*given: Any) -> Features:
     fields = dict(zip(names, columns, strict=True))
     if fields["descriptors"].shape[1] == 0:
         fields["descriptors"] = None
-    return Features.from_arrays(**fields)._hiding(hidden)
+    found = Features.from_arrays(**fields)
+    return found._hiding(hidden) if any(hidden) else found
 
 
 def options(cls: type, given: dict[str, Any]) -> Any:

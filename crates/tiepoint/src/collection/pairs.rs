@@ -429,12 +429,15 @@ fn changed(path: &Path) -> Error {
 pub(super) struct Names<'p> {
     numbers: HashMap<&'p str, u32>,
     names: Vec<&'p str>,
+    /// The length of the longest, in bytes.
+    longest: usize,
 }
 
 impl<'p> Names<'p> {
     pub(super) fn of(names: impl IntoIterator<Item = &'p str>) -> Self {
         let names: Vec<&str> = names.into_iter().collect();
-        Self { numbers: names.iter().copied().zip(0..).collect(), names }
+        let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
+        Self { numbers: names.iter().copied().zip(0..).collect(), names, longest }
     }
 
     fn of_photographs(photographs: &'p [Photograph]) -> Self {
@@ -457,12 +460,13 @@ impl<'p> Names<'p> {
             |name: &str| self.numbers.get(name).or_else(|| self.numbers.get(name.trim())).copied();
         // Names may hold spaces, so any space may be the one between them.
         let both = |line: &str| {
-            let mut spaces = line.match_indices([' ', '\t']);
+            let last = self.longest + line.len() - line.trim_start().len();
+            let mut spaces = line.match_indices([' ', '\t']).take_while(|(i, _)| *i <= last);
             spaces.find_map(|(i, _)| Some([number_of(&line[..i])?, number_of(&line[i + 1..])?]))
         };
         let scored = || {
             let (names, score) = line.trim_end().rsplit_once([' ', '\t'])?;
-            both(names).filter(|_| score.parse::<f64>().is_ok())
+            score.parse::<f64>().ok().and_then(|_| both(names))
         };
         both(line).or_else(scored).ok_or_else(|| {
             let parts = line.split_once('\t').or_else(|| line.trim().split_once(' '));

@@ -293,7 +293,7 @@ fn pairs_are_chosen_in_several_ways() {
     ] {
         let _ = std::fs::remove_dir_all(folder.at("a.db.work"));
         let said = folder.notes(format!("collect images --output a.db --device cpu --pairs {arguments}"));
-        let spaced = said.contains("1 lines name photographs with spaces, which COLMAP and hloc cannot read");
+        let spaced = said.contains("COLMAP and hloc cannot read lines with names that hold spaces (1)");
         assert_eq!(spaced, arguments.contains("--pair-list"), "{said}");
         assert_eq!(count(&folder.at("a.db"), VERIFIED), expected, "{what}");
     }

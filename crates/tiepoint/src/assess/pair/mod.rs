@@ -212,7 +212,7 @@ pub struct Cell {
     pub residual_px: Option<f64>,
     /// First matches, or given ones, there that agree with the model.
     pub agreeing: usize,
-    /// Rejected first matches there that are likely right: of its scale and turn, beyond two thresholds and within an
+    /// Rejected first matches, or given ones, there that are likely right: of its scale and turn if they have any, beyond two thresholds and within an
     /// eighth of the picture, with neighbours that deviate as they do.
     pub near: usize,
     /// The median residual of the near ones, in pixels: how wrong the model is there, if it is; none of fewer than
@@ -221,7 +221,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The number of matches that count for the model: the first matches that agree or, if that is more, half of the
+    /// The number of matches that count for the model: the first matches, or given ones, that agree or, if that is more, half of the
     /// inliers, because the second search adds many inliers to a right model.
     fn taken(&self) -> f64 {
         (self.agreeing as f64).max(0.5 * self.inliers as f64)
@@ -236,7 +236,7 @@ impl Cell {
 /// What was measured about a pair.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairEvidence {
-    /// Matches of the last search.
+    /// Matches of the last search; of given ones, those that their file takes for right.
     pub matches: usize,
     /// Inliers among them.
     pub inliers: usize,
@@ -338,7 +338,7 @@ impl PairEvidence {
         for (m, residual) in measured.iter().zip(&first) {
             cells[place(m)].agreeing += usize::from(*residual <= threshold);
         }
-        // The first matches that are not far from a map, with their residuals.
+        // The first matches, or given ones, that are not far from a map, with their residuals.
         let (within, deviations): (Vec<_>, Vec<_>) = measured
             .iter()
             .zip(first)
