@@ -105,7 +105,8 @@ def raising(call: _Call) -> _Call:
             theirs = getattr(opencv(), "error", None)
             if theirs is None or isinstance(error, theirs):
                 raise
-            made = _both(type(error), theirs)(*error.args)
+            kind: Any = type(error)
+            made = _both(kind, theirs)(*error.args)
             vars(made).update(code=-5, err=str(error), func=call.__name__, msg=str(error), file="", line=-1)
             raise made.with_traceback(error.__traceback__) from error.__cause__
 
