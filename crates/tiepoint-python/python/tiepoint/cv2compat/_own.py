@@ -82,10 +82,14 @@ def like(given: Any, found: Any, into: Any = None) -> Any:
     return opencv().UMat(found) if found is not None and any(map(is_umat, several)) else found
 
 
-@functools.cache
+_BOTH: dict[tuple[Any, Any], Any] = {}
+
+
 def _both(kind: Any, theirs: Any) -> Any:
     """A class of errors that are of both kinds."""
-    return type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
+    if (kind, theirs) not in _BOTH:
+        _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
+    return _BOTH[kind, theirs]
 
 
 def raising(call: _Call) -> _Call:
@@ -105,8 +109,7 @@ def raising(call: _Call) -> _Call:
             theirs = getattr(opencv(), "error", None)
             if theirs is None or isinstance(error, theirs):
                 raise
-            kind: Any = type(error)
-            made = _both(kind, theirs)(*error.args)
+            made = _both(type(error), theirs)(*error.args)
             vars(made).update(code=-5, err=str(error), func=call.__name__, msg=str(error), file="", line=-1)
             raise made.with_traceback(error.__traceback__) from error.__cause__
 
@@ -237,11 +240,17 @@ class Algorithm(metaclass=_Kind):
 
 def checked(name: str, theirs: Any) -> Any:
     """An object of OpenCV. If a function refuses an object of this package, the error tells how to get OpenCV's."""
-    return _telling(name, theirs) if isinstance(theirs, types.BuiltinFunctionType) else theirs
+    if not isinstance(theirs, types.BuiltinFunctionType):
+        return theirs
+    if (name, theirs) not in _checked:
+        _checked[name, theirs] = _telling(name, theirs)
+    return _checked[name, theirs]
 
 
-# Cached so that one name always gives the same object.
-@functools.cache
+#: The wrapper of each function, kept so that one name always gives the same object.
+_checked: dict[tuple[str, Any], Any] = {}
+
+
 def _telling(name: str, theirs: Any) -> Any:
     @functools.wraps(theirs)
     def call(*arguments: Any, **named: Any) -> Any:
