@@ -84,13 +84,12 @@ impl Finder {
             return self.detect_there(py, (image, id), mask);
         }
         let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
-        let found = self.device.get().run_sized(py, image.view().size().area(), |processor| {
+        self.device.get().run_sized(py, image.view().size().area(), |processor| {
             let finder = self.finder(processor)?;
             let ready = prepare(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
             let found = finder.detect(ready.image.view(), ready.mask.view())?;
             Ok(Features::new(found).with_mask(ready.mask.view()))
-        });
-        found
+        })
     }
 
     /// Features at the places of given ones, and the rows of the given ones that could be described.
@@ -168,11 +167,10 @@ impl Finder {
             device.run(py, |processor| self.finder(processor).map(drop))?;
         }
         let given = Detached::new((image, mask));
-        let found = device.run_here(py, |processor| {
+        let (found, mask) = device.run_here(py, |processor| {
             let (found, made) = self.search_there(&given.0, given.1.as_ref(), processor)?;
             Ok((found, mask_that_counts(made, given.1.as_ref())?))
         })?;
-        let (found, mask) = found;
         Ok(Features::on_device(found, self.device.clone_ref(py)).with_mask(mask.as_ref().map(Image::view)))
     }
 
