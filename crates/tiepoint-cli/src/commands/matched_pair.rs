@@ -128,9 +128,10 @@ impl FoundPair {
         let mut pair = MatchedPair::new(self.pictures, features, tie, options);
         if let Matched::Given { right, .. } = &self.matched {
             pair.given = true;
-            // How many of those agree that the file holds for right; where the others lie counts as well.
-            let right = right.iter().filter(|right| **right).count();
-            pair.evidence.iter_mut().for_each(|evidence| evidence.matches = right);
+            let chosen = right.iter().filter(|right| **right).count();
+            if let Some(evidence) = pair.evidence.as_mut().filter(|_| chosen < right.len()) {
+                evidence.chosen = Some(chosen);
+            }
         }
         MatchedPair { views, modality, ..pair }
     }

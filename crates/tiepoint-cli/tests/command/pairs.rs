@@ -115,7 +115,10 @@ fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
     let places =
         |rows: &[Vec<String>]| rows.iter().map(|row| [&row[..4], &row[6..7]].concat()).collect::<Vec<_>>();
     assert_eq!(places(&columns("w.csv")), places(&columns("v.csv")), "all rows are kept");
-    assert_eq!(value(&again, "verdict"), value(&found, "verdict"), "{again}");
+    assert!(
+        again.contains("\"verdict\":\"doubtful\"") && again.contains("that these agree says little"),
+        "{again}"
+    );
     // All in the left third lie elsewhere.
     let mut rows = columns("v.csv");
     for row in rows.iter_mut().filter(|row| row[0].parse::<f64>().unwrap() < 107.0) {
@@ -125,7 +128,10 @@ fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
     let lines: String = rows.iter().map(|row| row.join(",") + "\n").collect();
     folder.put("moved.csv", "ax,ay,bx,by,distance,ratio,inlier,a,b\n".to_owned() + &lines);
     let moved = folder.works("match a.png b.png --matches moved.csv --json");
-    assert_ne!(value(&moved, "verdict"), "\"good\"", "{moved}");
+    assert!(
+        moved.contains("in 3 of 9 parts of the picture most of the given matches lie 11 px off"),
+        "{moved}"
+    );
 }
 
 /// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.

@@ -236,8 +236,11 @@ impl Cell {
 /// What was measured about a pair.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairEvidence {
-    /// Matches of the last search; of given ones, those that their file takes for right.
+    /// Matches of the last search, or given ones.
     pub matches: usize,
+    /// How many of the given matches their file takes for right, if it marks others as wrong.
+    #[serde(skip)]
+    pub chosen: Option<usize>,
     /// Inliers among them.
     pub inliers: usize,
     /// Inliers at different places of both pictures.
@@ -407,6 +410,7 @@ impl PairEvidence {
         let noise = amplification_of_noise(model.kind(), &places, shown).map(|by| noise_px * by);
         Some(Self {
             matches: tie.matches.len(),
+            chosen: None,
             inliers: tie.inliers.len(),
             different: inliers.len(),
             supported: in_parts.into_iter().filter(|inliers| *inliers >= SUPPORTED).count(),
@@ -439,8 +443,9 @@ impl PairEvidence {
         if self.first > 0 {
             self.first_matches(&mut reasons);
         } else {
-            let share = self.inliers as f64 / self.matches.max(1) as f64;
-            let text = format!("{} of {} places agree", counted(self.inliers), counted(self.matches));
+            let given = self.chosen.unwrap_or(self.matches);
+            let share = self.inliers as f64 / given.max(1) as f64;
+            let text = format!("{} of {} places agree", counted(self.inliers), counted(given));
             let is_epipolar = self.model.kind().is_epipolar();
             let next = match self.model.kind() {
                 ModelKind::Homography => DEPTH,
@@ -450,6 +455,19 @@ impl PairEvidence {
             };
             let limits = if is_epipolar && self.alternatives.is_some() { CORNERS } else { PLACES };
             reasons.push(Reason::share_below("places", share, limits, text, next));
+            if let Some(chosen) = self.chosen {
+                let [chosen, all] = [chosen, self.matches].map(counted);
+                reasons.push(Reason {
+                    measure: "chosen",
+                    value: share,
+                    expected: "matches that no model has chosen".into(),
+                    verdict: Verdict::Doubtful,
+                    text: format!(
+                        "the file takes {chosen} of its {all} matches for right: that these agree says little"
+                    ),
+                    next: Some("The verdict of the search that wrote the file counts".into()),
+                });
+            }
             if self.alternatives.is_none() && self.model.homography().is_some() {
                 self.rejected("given", &mut reasons);
             }
