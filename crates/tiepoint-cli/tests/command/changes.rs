@@ -407,8 +407,10 @@ impl World {
             "no-picture" => std::fs::write(&path, "no picture").unwrap_or_default(),
             "dangling-link" => {
                 let _ = std::fs::remove_file(&path);
+                #[cfg(unix)]
                 std::os::unix::fs::symlink("nowhere.png", &path).unwrap();
             }
+            #[cfg(unix)]
             "chmod" => {
                 if let Ok(meta) = path.metadata() {
                     let mode = if meta.permissions().mode() & 0o777 == 0 { 0o644 } else { 0 };
