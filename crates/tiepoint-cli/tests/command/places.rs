@@ -44,7 +44,7 @@ fn matches_come_from_stdin() {
     folder.works("match a.png b.png -o m.csv");
     let mut command = folder.tiepoint("match a.png b.png --matches -");
     let [said, _] = succeeds(command.stdin(std::fs::File::open(folder.at("m.csv")).unwrap()));
-    assert!(said.contains("places agree"), "{said}");
+    assert!(said.contains("matches for right"), "{said}");
     // From a pipe nothing can be read twice.
     let (from, to) = std::io::pipe().unwrap();
     let text = folder.read("m.csv");
@@ -52,7 +52,7 @@ fn matches_come_from_stdin() {
     let mut command = folder.tiepoint("match a.png b.png --matches -");
     let [said, _] = succeeds(command.stdin(from));
     drop(writing.join());
-    assert!(said.contains("places agree"), "{said}");
+    assert!(said.contains("matches for right"), "{said}");
 }
 
 /// What never ends is not read until the memory is full.
