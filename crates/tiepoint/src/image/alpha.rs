@@ -1,6 +1,7 @@
-//! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha).
+//! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha); and the colours of
+//! transparent pixels.
 
-use super::{AnyImage, AnyView, Image, ImageView, Pixel, check_mask};
+use super::{AnyImage, AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::{Result, by_pixel};
 
 /// A mask of the pixels that are not transparent: 255 where alpha is above 0, 0 elsewhere. `None` when the image has no
@@ -49,6 +50,49 @@ fn with_channel<T: Pixel>(image: ImageView<'_, T>, mask: &Image<u8>) -> Image<T>
         }
     }
     out
+}
+
+/// The greatest distance, along an axis, between two pixels from which one output pixel is interpolated.
+const REACH: usize = 5;
+
+/// The image, made ready for a warp: transparent pixels near visible ones have the mean of these as their colour, because
+/// interpolation mixes the colours of neighbours. `None` if no pixel is transparent.
+pub fn spread_colours<'a>(image: impl Into<AnyView<'a>>) -> Option<AnyImage> {
+    let image = image.into();
+    let (valid, mut spread) = (alpha_mask(image)?, image.to_image());
+    let alpha = spread.channels() - 1;
+    by_pixel!(&mut spread, spread => spread_values(spread, alpha, valid));
+    Some(spread)
+}
+
+/// Gives transparent pixels within [`REACH`] of valid ones the mean of valid neighbours in every channel but alpha.
+pub(super) fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<u8>) {
+    let (Size { width, height }, n) = (image.size(), image.channels());
+    let around = |(x, y): (usize, usize)| {
+        let columns = x.saturating_sub(1)..(x + 2).min(width);
+        (y.saturating_sub(1)..(y + 2).min(height)).flat_map(move |y| columns.clone().map(move |x| (x, y)))
+    };
+    let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let is_valid = |valid: &Image<u8>, (x, y): (usize, usize)| valid.row(y)[x] != 0;
+    let mut edge: Vec<_> =
+        places.filter(|&at| !is_valid(&valid, at) && around(at).any(|at| is_valid(&valid, at))).collect();
+    for _ in 0..REACH {
+        edge.retain(|&(x, y)| !is_valid(&valid, (x, y)) && image.row(y)[x * n + alpha].to_f32() <= 0.0);
+        for &at in &edge {
+            for channel in (0..n).filter(|channel| *channel != alpha) {
+                let near = around(at).filter(|&at| is_valid(&valid, at));
+                let sum = |(sum, count), (x, y): (usize, usize)| {
+                    (sum + image.row(y)[x * n + channel].to_f32(), count + 1.0)
+                };
+                let (sum, count) = near.fold((0.0, 0.0), sum);
+                image.row_mut(at.1)[at.0 * n + channel] = T::from_f32(sum / count);
+            }
+        }
+        edge.iter().for_each(|&(x, y)| valid.row_mut(y)[x] = 255);
+        edge = edge.iter().flat_map(|&at| around(at)).collect();
+        edge.sort_unstable();
+        edge.dedup();
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! picture is to be turned.
 
 use super::{
-    AnyCow, AnyImage, AnyView, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size, alpha_mask,
-    check_mask, no_data, orientation, range::prepare_shown, with_alpha,
+    AnyCow, AnyImage, AnyView, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size,
+    alpha::spread_values, check_mask, no_data, orientation, range::prepare_shown, with_alpha,
 };
 use crate::{Result, by_pixel, device::Cpu};
 
@@ -245,7 +245,7 @@ impl FileImage {
     /// returns a mask that is 0 where the result has no input. The result's `shown` is its [`valid`](Self::valid) mask.
     ///
     /// A pixel without data never contributes to another: if there is one, `place` gets each channel by itself, as
-    /// an image of floats in which it is NaN. Transparent pixels near valid ones first take on the values of these.
+    /// an image of floats in which it is NaN. Transparent pixels near valid ones first take on the values of these ([`spread_colours`](super::spread_colours)).
     ///
     /// # Errors
     /// As `place`.
@@ -360,49 +360,6 @@ impl FileImage {
     pub fn known(&self) -> Known<'_> {
         let (layout, valid) = (Some(self.layout), self.shown.as_ref());
         Known { layout, no_data: self.no_data, bands: self.bands.as_deref(), valid, ..Known::default() }
-    }
-}
-
-/// The greatest distance, along an axis, between two pixels from which one output pixel is interpolated.
-const REACH: usize = 5;
-
-/// An image to be warped: transparent pixels near others have colours like these, because interpolation would mix their own,
-/// which nobody sees, into visible ones. `None` if no pixel is transparent.
-pub fn spread_colours<'a>(image: impl Into<AnyView<'a>>) -> Option<AnyImage> {
-    let image = image.into();
-    let (valid, mut spread) = (alpha_mask(image)?, image.to_image());
-    let alpha = spread.channels() - 1;
-    by_pixel!(&mut spread, spread => spread_values(spread, alpha, valid));
-    Some(spread)
-}
-
-/// Gives transparent pixels within [`REACH`] of valid ones the mean of valid neighbours in every channel but alpha.
-fn spread_values<T: Pixel>(image: &mut Image<T>, alpha: usize, mut valid: Image<u8>) {
-    let (Size { width, height }, n) = (image.size(), image.channels());
-    let around = |(x, y): (usize, usize)| {
-        let columns = x.saturating_sub(1)..(x + 2).min(width);
-        (y.saturating_sub(1)..(y + 2).min(height)).flat_map(move |y| columns.clone().map(move |x| (x, y)))
-    };
-    let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
-    let is_valid = |valid: &Image<u8>, (x, y): (usize, usize)| valid.row(y)[x] != 0;
-    let mut edge: Vec<_> =
-        places.filter(|&at| !is_valid(&valid, at) && around(at).any(|at| is_valid(&valid, at))).collect();
-    for _ in 0..REACH {
-        edge.retain(|&(x, y)| !is_valid(&valid, (x, y)) && image.row(y)[x * n + alpha].to_f32() <= 0.0);
-        for &at in &edge {
-            for channel in (0..n).filter(|channel| *channel != alpha) {
-                let near = around(at).filter(|&at| is_valid(&valid, at));
-                let sum = |(sum, count), (x, y): (usize, usize)| {
-                    (sum + image.row(y)[x * n + channel].to_f32(), count + 1.0)
-                };
-                let (sum, count) = near.fold((0.0, 0.0), sum);
-                image.row_mut(at.1)[at.0 * n + channel] = T::from_f32(sum / count);
-            }
-        }
-        edge.iter().for_each(|&(x, y)| valid.row_mut(y)[x] = 255);
-        edge = edge.iter().flat_map(|&at| around(at)).collect();
-        edge.sort_unstable();
-        edge.dedup();
     }
 }
 

@@ -40,9 +40,9 @@ mod webp;
 mod world_file;
 mod write;
 
-pub use alpha::{alpha_mask, with_alpha};
+pub use alpha::{alpha_mask, spread_colours, with_alpha};
 pub use by_pixel::{AnyImage, AnyView, ByPixel, PixelKind};
-pub use contents::{FileImage, Layout, spread_colours};
+pub use contents::{FileImage, Layout};
 #[cfg(any(fuzzing, test))]
 pub(crate) use exif::of_exif as metadata_of;
 pub use exif::{Focal, Metadata, Position};
