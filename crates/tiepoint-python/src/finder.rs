@@ -139,7 +139,7 @@ impl Finder {
 
 /// The mask with which an image on a device was searched, in the host's memory: the one that the host made, or else the given
 /// one.
-pub(crate) fn mask_that_counts(
+pub(crate) fn searched_mask(
     made: Option<Image<u8>>,
     given: Option<&GpuImage<u8>>,
 ) -> tiepoint::Result<Option<Image<u8>>> {
@@ -169,7 +169,7 @@ impl Finder {
         let given = Detached::new((image, mask));
         let (found, mask) = device.run_here(py, |processor| {
             let (found, made) = self.search_there(&given.0, given.1.as_ref(), processor)?;
-            Ok((found, mask_that_counts(made, given.1.as_ref())?))
+            Ok((found, searched_mask(made, given.1.as_ref())?))
         })?;
         Ok(Features::on_device(found, self.device.clone_ref(py)).with_mask(mask.as_ref().map(Image::view)))
     }

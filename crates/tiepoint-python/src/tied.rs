@@ -3,7 +3,7 @@
 use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
-use crate::finder::{Finder, mask_that_counts};
+use crate::finder::{Finder, searched_mask};
 use crate::image::mask_view;
 use crate::matching::tie_dict;
 use crate::picture::{Picture, mask_on_host, mask_there};
@@ -109,7 +109,7 @@ impl Tied {
             let search = (options.views, options.modality);
             let tie = tie_pictures_on_device([&a, &b], &options.tie, search, &processor.cpu)?;
             let Some(tie) = tie else { return Ok(None) };
-            let masks = [mask_that_counts(made_a, mask_a)?, mask_that_counts(made_b, mask_b)?];
+            let masks = [searched_mask(made_a, mask_a)?, searched_mask(made_b, mask_b)?];
             let tie = tie.with_masks(masks.each_ref().map(|mask| mask.as_ref().map(Image::view)));
             let (features, options) = ([a, b].map(Found::There), options.tie);
             Ok(Some(Self { features, tie, options, views: 1, modality: Modality::Same }))

@@ -53,8 +53,8 @@ struct FoundPair {
 enum Matched {
     /// By a search with this finder.
     By(Box<Finder>),
-    /// By a file: feature i of A matches feature i of B. Those that it marks as wrong are not `right`.
-    Given { matches: Vec<Match>, right: Vec<bool> },
+    /// By a file: feature i of A matches feature i of B. `right` are the numbers of those that it does not mark as wrong.
+    Given { matches: Vec<Match>, right: Vec<usize> },
 }
 
 /// Pixels by which a given place may be outside its picture.
@@ -117,7 +117,7 @@ impl FoundPair {
             let ratio = if row.pair.ratio.is_nan() { 1.0 } else { row.pair.ratio };
             Match { a: i, b: i, ratio, ..row.pair }
         });
-        let right = given.rows.iter().map(|row| row.inlier).collect();
+        let right = (0..given.rows.len()).filter(|i| given.rows[*i].inlier).collect();
         Ok(Self { pictures, found, matched: Matched::Given { matches: matched.collect(), right } })
     }
 
@@ -126,11 +126,10 @@ impl FoundPair {
         let TiedPictures { features, tie, views, modality } = tied;
         let features = features.unwrap_or_else(|| self.found.map(|found| found.features));
         let mut pair = MatchedPair::new(self.pictures, features, tie, options);
-        if let Matched::Given { right, .. } = &self.matched {
+        if let Matched::Given { matches, right } = &self.matched {
             pair.given = true;
-            let chosen = right.iter().filter(|right| **right).count();
-            if let Some(evidence) = pair.evidence.as_mut().filter(|_| chosen < right.len()) {
-                evidence.chosen = Some(chosen);
+            if let Some(evidence) = pair.evidence.as_mut().filter(|_| right.len() < matches.len()) {
+                evidence.chosen = Some(right.len());
             }
         }
         MatchedPair { views, modality, ..pair }
@@ -199,8 +198,7 @@ impl<'a> PairSearch<'a> {
     ) -> Outcome<MatchedPair> {
         let Error::NoModel { error, mut compared, mut advice } = error else { return Err(error.into()) };
         if let (Some(file), Matched::Given { right, .. }) = (&self.matching.given, &found.matched) {
-            let right = right.iter().filter(|right| **right).count();
-            compared = format!("{} matches in {}", counted(right), file.display());
+            compared = format!("{} matches in {}", counted(right.len()), file.display());
         }
         if let Some((path, nothing)) = paths
             .iter()
@@ -328,6 +326,7 @@ impl<'a> PairSearch<'a> {
         }
         let all = read.rows.len();
         let none = !read.rows.iter().any(|row| row.inlier);
+        // Files of this program keep the wrong rows; in others a point is switched off by hand.
         if read.format.is_of_stored_pixels() {
             read.rows.retain(|row| row.inlier);
         }
@@ -353,7 +352,6 @@ impl<'a> PairSearch<'a> {
             Matched::Given { matches, right } => {
                 let keypoints = found.found.each_ref().map(|of| of.features.keypoints.as_slice());
                 let cpu = &context.processor.cpu;
-                let right: Vec<usize> = (0..matches.len()).filter(|i| right[*i]).collect();
                 let given: Vec<Match> = right.iter().map(|i| matches[*i]).collect();
                 let mut tie = clock.time(Part::Compute, || tie_given(keypoints, &given, options, cpu))?;
                 if tie.b_from_a.is_some() {
