@@ -231,7 +231,7 @@ impl RectifiedPair {
                 .ok()
                 .map(Model::Fundamental),
             truth: None,
-            support: report::support(arguments.detector.detector),
+            support: tiepoint_report::support(&found.features[0]),
             residual_name: Some("difference of rows"),
             parts: vec![],
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."

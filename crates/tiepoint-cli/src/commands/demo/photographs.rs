@@ -8,7 +8,7 @@ use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
 use tiepoint::evaluate::corner_error;
-use tiepoint::feature::{Detector, DetectorKind};
+use tiepoint::feature::Detector;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOptions, from_tie_points};
 use tiepoint::geometry::warp::{Interpolation, WarpOptions};
@@ -134,7 +134,7 @@ impl Bookshelf {
                  descriptors saw them; elsewhere the line shows where in the other photograph the point must lie.",
             )
             .command("tiepoint match bookshelf-left.jpg bookshelf-right.jpg --model fundamental --report matches.html")
-            .view(View::Matches(matches_view(&self.pair, names, DetectorKind::Sift)));
+            .view(View::Matches(matches_view(&self.pair, names)));
         let [a, b] = &self.rectified;
         let name = |i: usize| format!("{}, rectified", BOOKSHELF[self.sources[i]].0);
         let valid = self.stereo.disparity.data().iter().filter(|d| d.is_finite()).count();
