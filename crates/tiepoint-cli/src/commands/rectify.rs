@@ -112,7 +112,7 @@ fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) ->
     let files: [&Path; 2] = [&arguments.left, &arguments.right];
     let sizes = found.pictures.each_ref().map(|picture| picture.grey().size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let tied = (&found.tie, &found.correspondences()[..]);
+    let tied = (&found.tie, found.features.each_ref().map(|features| features.keypoints.as_slice()));
     let (pair, source) = rectified((files, sizes), tied, arguments.cameras, frame, cpu)?;
     Ok(RectifiedPair::new(pair.rectification, source, Some(pair.agreement), pair.exchanged))
 }

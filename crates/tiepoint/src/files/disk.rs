@@ -1,7 +1,7 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
-use super::unfinished::{Unfinished, followed};
 use super::folder_of;
+use super::unfinished::{Unfinished, followed};
 use crate::device::Cancel;
 use crate::{Error, Result};
 use std::cell::RefCell;

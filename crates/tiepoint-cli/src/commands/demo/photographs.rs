@@ -96,14 +96,12 @@ impl Bookshelf {
         let [left, right] = BOOKSHELF.map(|file| photograph(folder, file));
         let (detector, options) = of_model(ModelKind::Fundamental);
         let pair = matched([left?, right?], &detector, &options, context, &mut clock)?;
-        let Some(Model::Fundamental(epipolar)) = pair.tie.b_from_a else {
-            return Err(Failure::work("the bookshelf gave no epipolar geometry"));
-        };
-        let all = pair.correspondences();
-        let inliers: Vec<_> = pair.tie.inliers.iter().map(|&i| all[i]).collect();
+        let none = || Failure::work("the bookshelf gave no epipolar geometry");
+        let keypoints = pair.features.each_ref().map(|features| features.keypoints.as_slice());
+        let ties = pair.tie.epipolar(keypoints).ok_or_else(none)?;
         let sizes = pair.features.each_ref().map(|f| f.image);
         let options = SelfCalibrationOptions::default();
-        let found = from_tie_points(&epipolar, &inliers, sizes, &options, OutputFrame::Valid, cpu)?;
+        let found = from_tie_points(&ties, sizes, &options, OutputFrame::Valid, cpu)?;
         let sources = if found.exchanged { [1, 0] } else { [0, 1] };
         let warped = |view: &RectifiedView, source: usize| -> Outcome<AnyImage> {
             let AnyImage::U8(image) = pair.pictures[source].grey() else {
