@@ -5,9 +5,9 @@ use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
 use crate::geometry::warp::Interpolation;
-use crate::geometry::{Correspondence, Fundamental, Model, ModelKind, RobustOptions};
+use crate::geometry::{Correspondence, Fundamental, ModelKind, RobustOptions};
 use crate::image::testing::{photograph, shared};
-use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
+use crate::register::{Rematch, TieOptions, tie_points};
 
 struct Random(u64);
 
@@ -221,8 +221,11 @@ fn fitted(
     pairs: &[Correspondence],
     options: &SelfCalibrationOptions,
 ) -> Result<FromTiePoints> {
-    let f = fundamental(truth);
-    from_tie_points(&f, pairs, [SIZE; 2], options, OutputFrame::Fit, &Cpu::sequential())
+    from_tie_points(&ties(truth, pairs), [SIZE; 2], options, OutputFrame::Fit, &Cpu::sequential())
+}
+
+fn ties(truth: &StereoCalibration, pairs: &[Correspondence]) -> EpipolarTies {
+    EpipolarTies { fundamental: fundamental(truth), inliers: pairs.to_vec(), first: vec![] }
 }
 
 fn fundamental(rig: &StereoCalibration) -> Fundamental {
@@ -238,10 +241,10 @@ fn cameras_come_back_from_tie_points() {
         let truth = rig(rotation, translation, none);
         let (pairs, _) = scene(&truth, 400, 0.0);
         let options = SelfCalibrationOptions::default();
-        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &options).unwrap();
+        let found = self_calibrate(&ties(&truth, &pairs), [SIZE; 2], &options).unwrap();
         assert!(found.rms_px < 0.05, "{}", found.rms_px);
         let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
-        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &known).unwrap();
+        let found = self_calibrate(&ties(&truth, &pairs), [SIZE; 2], &known).unwrap();
         assert!(found.rms_px < 1e-4, "{}", found.rms_px);
         let direction = truth.translation.map(|t| t / truth.baseline());
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -273,7 +276,7 @@ fn a_lens_and_two_focal_lengths_come_back() {
         let (pairs, _) = scene(&truth, 600, 0.1);
         let options = SelfCalibrationOptions::default().with_focal(Some(600.0));
         let options = options.with_focal_right((ratio != 1.0).then_some(600.0 * ratio));
-        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &options).unwrap();
+        let found = self_calibrate(&ties(&truth, &pairs), [SIZE; 2], &options).unwrap();
         for (found, focal) in found.calibration.cameras.iter().zip([600.0, 600.0 * ratio]) {
             assert!((found.focal[0] / focal - 1.0).abs() < 0.01, "{k1}: {found:?}");
             // Higher coefficients of the lens take part of k1.
@@ -326,11 +329,11 @@ fn too_few_tie_points_are_an_error() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
     let (pairs, _) = scene(&truth, 20, 0.0);
     let options = SelfCalibrationOptions::default();
-    let f = fundamental(&truth);
-    assert!(self_calibrate(&f, &pairs[..7], [SIZE; 2], &options).is_err(), "seven points");
-    assert!(self_calibrate(&f, &pairs, [SIZE, Size::default()], &options).is_err(), "no picture");
+    let [few, all] = [&pairs[..7], &pairs].map(|pairs| ties(&truth, pairs));
+    assert!(self_calibrate(&few, [SIZE; 2], &options).is_err(), "seven points");
+    assert!(self_calibrate(&all, [SIZE, Size::default()], &options).is_err(), "no picture");
     let wrong = SelfCalibrationOptions::default().with_focal(Some(-1.0));
-    assert!(self_calibrate(&f, &pairs, [SIZE; 2], &wrong).is_err(), "a negative focal length");
+    assert!(self_calibrate(&all, [SIZE; 2], &wrong).is_err(), "a negative focal length");
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
     let known = SelfCalibrationOptions::default().with_focal(Some(600.0));
@@ -339,15 +342,9 @@ fn too_few_tie_points_are_an_error() {
 }
 
 /// The pair rectified from tie points, cropped to valid pixels and not cropped.
-fn valid_and_fit(
-    f: &Fundamental,
-    pairs: &[Correspondence],
-    sizes: [Size; 2],
-    cpu: &Cpu,
-) -> [FromTiePoints; 2] {
+fn valid_and_fit(ties: &EpipolarTies, sizes: [Size; 2], cpu: &Cpu) -> [FromTiePoints; 2] {
     let options = SelfCalibrationOptions::default();
-    [OutputFrame::Valid, OutputFrame::Fit]
-        .map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
+    [OutputFrame::Valid, OutputFrame::Fit].map(|c| from_tie_points(ties, sizes, &options, c, cpu).unwrap())
 }
 
 /// The cropped pair has no filled pixel, and a rectangle one pixel larger on any side would have one.
@@ -376,7 +373,7 @@ fn valid_from_tie_points() {
     for (rotation, translation) in poses() {
         let truth = rig(rotation, translation, [Distortion::default(); 2]);
         let (pairs, _) = scene(&truth, 400, 0.0);
-        let [valid, fit] = valid_and_fit(&fundamental(&truth), &pairs, [SIZE; 2], &cpu);
+        let [valid, fit] = valid_and_fit(&ties(&truth, &pairs), [SIZE; 2], &cpu);
         assert_tight(&valid, &fit, &cpu);
         assert!(5 * valid.rectification.left.size.area() > SIZE.area(), "{}", valid.rectification.left.size);
     }
@@ -390,11 +387,6 @@ fn valid_from_tie_points() {
 fn sift_of(name: &str, cpu: &Cpu) -> (Features, Size) {
     let image = photograph(name).unwrap();
     (sift::detect(image.view(), &sift::SiftOptions::default(), None, cpu).unwrap(), image.size())
-}
-
-fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> {
-    let pair = |&i: &usize| tie.matches[i].correspondence(&a.keypoints, &b.keypoints);
-    tie.inliers.iter().map(pair).collect()
 }
 
 #[test]
@@ -413,13 +405,10 @@ fn real_pairs_without_calibration() {
             ..TieOptions::default()
         };
         let tie = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
-        let Some(Model::Fundamental(f)) = tie.b_from_a else { panic!("a fundamental matrix") };
-        let pairs = pairs_of(&a, &b, &tie);
-        let options = SelfCalibrationOptions::default();
-        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, OutputFrame::Fit, &cpu).unwrap();
+        let ties = tie.epipolar([&a.keypoints, &b.keypoints]).unwrap();
+        let [valid, found] = valid_and_fit(&ties, [size_a, size_b], &cpu);
         println!("{names:?}: {:?}", found.agreement);
-        let [valid, fit] = valid_and_fit(&f, &pairs, [size_a, size_b], &cpu);
-        assert_tight(&valid, &fit, &cpu);
+        assert_tight(&valid, &found, &cpu);
         let kept = valid.rectification.left.size;
         // At least a third of the picture is valid in both.
         assert!(3 * kept.area() > size_a.area(), "{names:?}: {kept} of {size_a}");
@@ -457,7 +446,8 @@ fn real_pairs_with_calibration() {
         let tie =
             tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu.clone().into())
                 .unwrap();
-        let pairs = pairs_of(&a, &b, &tie);
+        let pairs: Vec<_> =
+            tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints)).collect();
         // The squares of a chessboard look alike: a match that is wrong by a square is off by far more than a row.
         let near = own.near_rows(&pairs, 1.0);
         assert!(near.len() > 100, "{} tie points", near.len());
