@@ -424,6 +424,25 @@ def test_lenses_of_opencv_s_lengths_are_taken(n):
     assert tp.rectify(image, image, rig, device="cpu").left.shape == image.shape
 
 
+def bent(image, kappa):
+    """The image through a lens: a place at r larger sides from the middle shows what was at r (1 + kappa r²)."""
+    (h, w), middle = image.shape, np.array(image.shape)[:, None, None] / 2 - 0.5
+    places = np.mgrid[0:h, 0:w] - middle
+    places = middle + places * (1 + kappa * (places**2).sum(axis=0) / max(image.shape) ** 2)
+    rows, columns = np.clip(np.rint(places).astype(int), 0, np.array([[[h - 1]], [[w - 1]]]))
+    return image[rows, columns]
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.1, 0.28])
+def test_a_lens_that_is_not_known_does_not_change_depth(kappa):
+    made = tp.synth.stereo((640, 480), disparities=(10, 70), seed=1)
+    found = tp.rectify(bent(made.left, kappa), bent(made.right, kappa), focal=640.0)
+    depth = tp.Stereo.for_calibration(found).compute(found.left, found.right, found).depth()
+    x, y = np.rint((found.matrix_left @ [319.5, 239.5, 1.0])[:2]).astype(int)
+    middle = depth[y - 80 : y + 80, x - 107 : x + 107]
+    assert np.nanmedian(middle) == pytest.approx(np.nanmedian(640.0 / made.truth_left[160:320, 213:427]), rel=0.1)
+
+
 def test_rectification_of_known_cameras(pair):
     k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]])
     rig = tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], size=(240, 160))

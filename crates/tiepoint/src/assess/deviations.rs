@@ -56,12 +56,14 @@ impl Deviations {
         Self { all, neighbours }
     }
 
-    /// Whether neighbours of this match deviate as it does, up to `within` pixels.
+    /// Whether neighbours of this match deviate as it does, up to `within` pixels and half of what it deviates: noise as large
+    /// as that leaves many within `within` of each other.
     pub(super) fn is_supported(&self, i: usize, within: f64) -> bool {
         let [x, y] = self.all[i].by;
+        let near = (within * within).min(squared([x, y]) / 4.0);
         let alike = |&&j: &&usize| {
             let by = self.all[j].by;
-            squared([by[0] - x, by[1] - y]) < within * within
+            squared([by[0] - x, by[1] - y]) < near
         };
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }

@@ -156,6 +156,35 @@ pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     (0..3).filter_map(move |i| root(cuts[i], cuts[i + 1]))
 }
 
+/// z = c₀ + c₁ x + c₂ y.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plane([f64; 3]);
+
+impl Plane {
+    /// The plane of least squares through values z at places (x, y); none if these are on a line.
+    pub(crate) fn through(values: impl Iterator<Item = ([f64; 2], f64)>) -> Option<Self> {
+        let (mut matrix, mut sums) = ([[0.0; 3]; 3], [0.0; 3]);
+        for ([x, y], z) in values {
+            let terms = [1.0, x, y];
+            for r in 0..3 {
+                sums[r] += terms[r] * z;
+                (0..3).for_each(|c| matrix[r][c] += terms[r] * terms[c]);
+            }
+        }
+        solve(&mut matrix, &mut sums).map(Self)
+    }
+
+    pub(crate) fn at(&self, [x, y]: [f64; 2]) -> f64 {
+        self.0[0] + self.0[1] * x + self.0[2] * y
+    }
+
+    /// The greatest |z| in a picture of this width and height.
+    pub(crate) fn greatest(&self, [width, height]: [f64; 2]) -> f64 {
+        let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
+        corners.into_iter().fold(0.0, |most, corner| self.at(corner).abs().max(most))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

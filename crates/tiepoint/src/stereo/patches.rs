@@ -3,7 +3,8 @@
 //! **Rows.** How many rows lie between a pixel and the place in the right picture that looks most like it, near where its
 //! disparity leads. A patch of the left picture is compared with patches of the right one, up to [`REACH`] rows higher
 //! and lower, by the sum of the squared differences about their mean; a parabola through the least sum and its
-//! neighbours gives parts of a row. Patches whose sums hardly depend on the row are left out. This takes much less time
+//! neighbours gives parts of a row. Patches whose sums hardly depend on the row are left out. Pixels whose rows differ much
+//! mostly have no disparity, so a plane through the differences must stay small in the corners, too. This takes much less time
 //! than to find tie points ([`survey`](super::survey)), but it can only confirm that rows agree: if they do not, few
 //! disparities are right.
 //!
@@ -22,6 +23,7 @@
 
 use super::halving::Side;
 use crate::device::Cpu;
+use crate::geometry::linear::Plane;
 use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel, Size, grey, mapped};
 use crate::numeric::median;
 use crate::{Error, Result, by_pixel};
@@ -40,9 +42,11 @@ const ROWS: usize = 2 * REACH + 1;
 /// A patch tells a difference of rows only if its least sum is below this share of its greatest sum.
 const DISTINCT: f32 = 0.25;
 
-/// Rows agree if this many patches tell so, and their median difference is at most this, in pixels.
+/// Rows agree if this many patches tell so, and their median difference is at most this, in pixels; at most the second number is
+/// and a plane through all of them in the corners of the picture.
 const FEWEST: usize = 200;
 const MOST_PX: f64 = 0.5;
+const MOST_IN_CORNERS: f64 = 1.0;
 
 /// Every second patch along each axis is compared with patches beside it. Of these the half with the most contrast
 /// counts, if it has at least this many patches.
@@ -98,7 +102,14 @@ impl Patches {
             let greys = Greys { left, right };
             (greys.on_grid(disparity, cpu), greys.beyond(disparity, mask, range, cpu))
         }));
-        let rows: Vec<f64> = told.iter().filter_map(|(rows, ..)| rows.map(f64::from)).collect();
+        let rows: Vec<([f64; 2], f64)> = told.iter().filter_map(|(rows, ..)| *rows).collect();
+        let is_level = || {
+            let extent = [size.width, size.height].map(|side| side as f64);
+            Plane::through(rows.iter().copied())
+                .is_some_and(|plane| plane.greatest(extent) <= MOST_IN_CORNERS)
+        };
+        let of_most =
+            || median(rows.iter().map(|(_, by)| by.abs())).filter(|px| *px <= MOST_PX && is_level());
         let mut fits: Vec<[f32; 2]> = told.iter().filter_map(|(_, fit, _)| *fit).collect();
         let mut contrasts: Vec<f32> = told.iter().map(|(.., contrast)| *contrast).collect();
         contrasts.sort_by(f32::total_cmp);
@@ -110,7 +121,7 @@ impl Patches {
         fits.truncate(fits.len() / 2);
         let mean = fits.iter().map(|[_, share]| f64::from(*share)).sum::<f64>() / fits.len() as f64;
         Ok(Self {
-            rows: Some(rows).filter(|rows| rows.len() >= FEWEST).and_then(median).filter(|px| *px <= MOST_PX),
+            rows: if rows.len() >= FEWEST { of_most() } else { None },
             fit: (fits.len() >= FEWEST_FITS).then_some(mean),
             bare,
             beyond,
@@ -158,7 +169,11 @@ struct Greys<'a, L, R> {
 impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
     /// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, how these fit, and
     /// the contrast of their patches.
-    fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<f32>, Option<Fit>, f32)> {
+    fn on_grid(
+        self,
+        disparity: ImageView<'_, f32>,
+        cpu: &Cpu,
+    ) -> Vec<(Option<([f64; 2], f64)>, Option<Fit>, f32)> {
         let size = disparity.size();
         let border = HALF[1] + REACH;
         let step = grid_step(size);
@@ -169,7 +184,8 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
             let told = places.filter(|(_, x)| disparity.row(y)[*x].is_finite()).map(|(n, x)| {
                 let d = disparity.row(y)[x];
                 let fit = if (i | n).is_multiple_of(2) { self.fit([x, y], d) } else { None };
-                (self.difference([x, y], d), fit, self.contrast([x, y]))
+                let rows = self.difference([x, y], d).map(|by| ([x as f64, y as f64], f64::from(by)));
+                (rows, fit, self.contrast([x, y]))
             });
             told.collect::<Vec<_>>()
         };
@@ -262,7 +278,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
         (squares - sum * sum / n) / n
     }
 
-    /// How many rows apart a pixel and its place in the right picture are. `None` if patches do not tell.
+    /// By how many rows the place in the right picture is below the pixel. `None` if patches do not tell.
     fn difference(self, [x, y]: [usize; 2], d: f32) -> Option<f32> {
         let Self { left, right } = self;
         let first = (x - HALF[0]) as f32 - d;
@@ -291,10 +307,10 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
         }
         let Some([above, at, below]) = least.checked_sub(1).and_then(|first| sums.get(first..first + 3))
         else {
-            return Some(REACH as f32);
+            return Some(least as f32 - REACH as f32);
         };
         let off = 0.5 * (above - below) / (above - 2.0 * at + below);
-        Some((least as f32 + off - REACH as f32).abs())
+        Some(least as f32 + off - REACH as f32)
     }
 }
 

@@ -1,7 +1,8 @@
 //! A survey of a pair by a few hundred tie points: whether its rows agree, and which disparities it has.
 //!
 //! Both pictures are halved until their longer side is at most [`LONGEST`], and their SIFT features are matched. If
-//! half of the matches lie in nearly the same row, the pair is rectified, and these are its tie points. Otherwise the
+//! half of the matches lie in nearly the same row, or near a plane of row differences, as where a camera is rolled a little,
+//! these are the tie points. Otherwise the
 //! tie points are the matches that agree on an epipolar geometry, or on a homography if the scene is flat, so that
 //! wrong matches, however many, do not affect the rows. The range of disparities is that of the tie points that their
 //! neighbours confirm, as `geometry::rectify` finds it. All of it runs on the CPU, with the same numbers for any number
@@ -12,9 +13,10 @@ use crate::device::{Cpu, Processor};
 use crate::feature::Detector;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::estimate::estimate;
+use crate::geometry::linear::Plane;
 use crate::geometry::rectify::{confirmed_range, widened};
 use crate::geometry::{Correspondence, ModelKind, RobustOptions};
-use crate::image::{Image, Range, prepare};
+use crate::image::{Image, Range, Size, prepare};
 use crate::matching::{MatchOptions, match_features};
 use crate::numeric::median;
 use crate::{Error, Result};
@@ -27,6 +29,9 @@ pub const ENOUGH: usize = 100;
 
 /// The greatest difference of rows of a tie point in a rectified pair, in pixels of the reduced pictures.
 const NEAR: f64 = 1.0;
+
+/// Matches whose rows differ by at most this fix the plane of row differences, in the same pixels.
+const WIDE: f64 = 4.0;
 
 /// Nothing is concluded from fewer tie points than this, which are enough to tell whether rows agree.
 pub const FEWEST: usize = 20;
@@ -132,7 +137,9 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     let pairs = pairs.map(|pair| Correspondence { a: at_full_size(pair.a), b: at_full_size(pair.b), ..pair });
     let pairs: Vec<_> = pairs.collect();
     let apart = |p: &Correspondence| (p.a[1] - p.b[1]).abs();
-    let near: Vec<_> = pairs.iter().filter(|p| apart(p) <= NEAR * factor).copied().collect();
+    let tilt = tilt(&pairs, sides[0].image.size(), factor);
+    let off = |p: &Correspondence| (p.b[1] - p.a[1] - tilt.at(p.a)).abs();
+    let near: Vec<_> = pairs.iter().filter(|p| off(p) <= NEAR * factor).copied().collect();
     let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };
     let rows_px = median(ties.iter().map(apart)).filter(|_| ties.len() >= FEWEST);
     let mut found = Survey {
@@ -150,6 +157,19 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
         (found.disparities, found.least) = (range.map(widened), range.map(|[least, _]| least));
     }
     Ok(found)
+}
+
+/// The plane of row differences in a pair `factor` times as large as pictures of this size; 0 if it stays within [`NEAR`]
+/// everywhere, or there is none.
+fn tilt(pairs: &[Correspondence], size: Size, factor: f64) -> Plane {
+    let mut found = Plane::default();
+    for reach in [WIDE, WIDE, NEAR, NEAR] {
+        let row = |p: &Correspondence| (p.a, p.b[1] - p.a[1]);
+        let near = pairs.iter().map(row).filter(|(at, by)| (by - found.at(*at)).abs() <= reach * factor);
+        found = Plane::through(near).unwrap_or_default();
+    }
+    let extent = [size.width, size.height].map(|side| factor * side as f64);
+    if found.greatest(extent) > NEAR * factor { found } else { Plane::default() }
 }
 
 /// The matches that agree on an epipolar geometry or, if the scene is flat, a homography; none if that may be chance.

@@ -289,13 +289,9 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a homography explains so many inliers that chance could explain the rest.
+/// Whether a homography explains so many inliers that noise and chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    plane_of_most(all, judge, f, inliers).is_some_and(|plane| {
-        let off_plane = all.as_kind(ModelKind::Homography).residuals(&plane);
-        let off = |i: &usize| off_plane[*i] > all.threshold * all.threshold;
-        all.is_parallax_chance(inliers, all.anywhere(f), off)
-    })
+    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers, 3))
 }
 
 /// Whether a rotation of the rays does. A plane determines an essential matrix but for a choice of two; a camera that only
@@ -307,7 +303,7 @@ fn only_turned(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) 
         let agreeing = judge.as_kind(ModelKind::Homography).inliers(&plane);
         rays.rotation(judge.points, &agreeing, judge.cpu)
     });
-    turn.is_some_and(|turn| turn_explains(&turn, all, f, inliers))
+    turn.is_some_and(|turn| explains(&turn, all, f, inliers, (inliers.len() / 100).max(3)))
 }
 
 /// The homography that most of the inliers obey.
@@ -322,30 +318,30 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
     Some(plane.settle(plane.improve(best)).model)
 }
 
-/// Whether a rotation of the rays explains so many inliers that noise, repeated structure and chance could explain the rest.
-/// A plane has a verdict of its own on what is just off it; of a rotation the baseline is all that is sought.
-fn turn_explains(turn: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    let (off_turn, off_line) = (all.as_kind(ModelKind::Homography).residuals(turn), all.residuals(f));
+/// Whether this map explains so many inliers that fewer than `least` deviate from it, or that noise, repeated structure
+/// and chance could explain those that do.
+fn explains(map: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usize) -> bool {
+    let (off_map, off_line) = (all.as_kind(ModelKind::Homography).residuals(map), all.residuals(f));
     let limit = all.threshold * all.threshold;
     // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
     let mean = inliers.iter().map(|i| off_line[*i]).sum::<f64>() / inliers.len() as f64;
     let band = limit.min(9.0 * mean);
-    let every: Vec<usize> = (0..off_turn.len()).collect();
+    let every: Vec<usize> = (0..off_map.len()).collect();
     let anywhere = (band / limit).sqrt() * chance(all, f, &every);
-    // A wrong match lies anywhere, or at a distance from where the turn puts it that noise or repeated structure gives it.
-    // Epipolar lines pass through there, so that in a random direction it is within the band with the probability
+    // A wrong match lies anywhere, or, by noise or repeated structure, at some distance from where the map leads. Its
+    // epipolar line passes through there, so that in a random direction it is within the band with the probability
     // 2/π asin(band / distance): nearly 1 for what is just off where noise is as large as the threshold.
     let near = |i: &usize| {
-        let share = (band / off_turn[*i]).sqrt().min(1.0);
+        let share = (band / off_map[*i]).sqrt().min(1.0);
         (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
     };
     // Far matches tell more, and near ones may be many more.
     [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
-        let is_off = |i: &&usize| off_turn[**i] > beyond * limit;
+        let is_off = |i: &&usize| off_map[**i] > beyond * limit;
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
         let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;
-        if off < (inliers.len() / 100).max(3) || off as f64 <= p * wrong as f64 {
+        if off < least || off as f64 <= p * wrong as f64 {
             return true;
         }
         // p is not small here, so that the others count: they are not in reach of their lines.

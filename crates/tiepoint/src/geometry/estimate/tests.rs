@@ -481,10 +481,9 @@ fn turned(seed: u64, n: usize, noise: f64, moves: f64, near: f64) -> Vec<Corresp
         .collect()
 }
 
-/// Whether an essential matrix is found.
-fn has_baseline(pairs: &[Correspondence], threshold: f64) -> bool {
-    let options = options().with_threshold_px(threshold);
-    estimate(ModelKind::Essential, pairs, &options, &Cpu::sequential()).is_ok()
+/// Whether an essential or a fundamental matrix is found.
+fn has_baseline(kind: ModelKind, pairs: &[Correspondence], threshold: f64) -> bool {
+    estimate(kind, pairs, &options().with_threshold_px(threshold), &Cpu::sequential()).is_ok()
 }
 
 /// A row of windows: every hundred and fiftieth match is displaced along the line by which the camera turned.
@@ -495,7 +494,7 @@ fn repeated_structure_is_no_parallax() {
         for (i, pair) in pairs.iter_mut().step_by(150).enumerate() {
             pair.b[0] += 12.0 * (1 + i % 5) as f64;
         }
-        assert!(!has_baseline(&pairs, 1.0), "{seed}");
+        assert!(!has_baseline(ModelKind::Essential, &pairs, 1.0), "{seed}");
     }
 }
 
@@ -505,14 +504,19 @@ fn noise_is_no_parallax() {
         for n in [50, 400, 2000] {
             for seed in 0..5 {
                 let pairs = turned(seed, n, noise, 0.0, 0.5);
-                assert!(!has_baseline(&pairs, threshold), "{noise}, {threshold}, {n}, {seed}");
+                for kind in [ModelKind::Essential, ModelKind::Fundamental] {
+                    let found = has_baseline(kind, &pairs, threshold);
+                    assert!(!found, "{kind}, {noise}, {threshold}, {n}, {seed}");
+                }
             }
         }
     }
     for (noise, moves, near) in [(0.3, 0.02, 0.5), (0.3, 0.05, 0.1), (0.1, 0.05, 0.05), (0.0, 0.01, 0.5)] {
         for seed in 0..5 {
             let pairs = turned(seed, 400, noise, moves, near);
-            assert!(has_baseline(&pairs, 1.0), "{noise}, {moves}, {near}, {seed}");
+            for kind in [ModelKind::Essential, ModelKind::Fundamental] {
+                assert!(has_baseline(kind, &pairs, 1.0), "{kind}, {noise}, {moves}, {near}, {seed}");
+            }
         }
     }
 }
