@@ -38,7 +38,7 @@ pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Outcome<Vec<Os
                 format!("{flag}={}", stream_of(&flag)?).into()
             }
             _ if word == "-" && (plain || before != LIST) => {
-                if plain { STDIN } else { stream_of(&before)? }.into()
+                stream_of(if plain { "" } else { &before })?.into()
             }
             _ => word,
         });
@@ -48,6 +48,9 @@ pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Outcome<Vec<Os
 
 /// The stream for which `-` stands after this word, which may be the beginning of a flag.
 fn stream_of(before: &str) -> Outcome<&'static str> {
+    if cfg!(windows) {
+        return Err(Failure::usage("- stands for a stream, which has no path on Windows: expected a file"));
+    }
     if NO_STREAM.contains(&before) {
         return Err(Failure::usage(format!(
             "{before} is -: expected a name, because stdin can be read only once"
@@ -91,6 +94,7 @@ pub(crate) fn is_stdout(word: &OsStr) -> bool {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_dash_stands_for_stdin_or_stdout_by_its_place() {
         for (given, expected) in [

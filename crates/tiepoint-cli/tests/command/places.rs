@@ -38,6 +38,7 @@ fn matches_of_pictures_of_another_size_are_refused() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn matches_come_from_stdin() {
     let folder = Folder::with("matches-stdin", parts);
@@ -77,6 +78,7 @@ fn of_a_device_without_end_only_so_much_is_read() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn results_on_stdout_are_added_to_a_file_to_which_it_leads() {
     let folder = Folder::with("stdout-file", parts);

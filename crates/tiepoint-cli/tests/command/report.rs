@@ -49,6 +49,8 @@ fn every_command_writes_a_page_that_stands_alone() {
     check(&folder.text("page.html"), "two homographies");
 }
 
+// Windows has no names with these characters.
+#[cfg(unix)]
 #[test]
 fn a_collection_has_a_page_of_its_pairs() {
     let folder = Folder::with("report-collection", Folder::scene);
@@ -132,6 +134,8 @@ fn two_runs_are_compared_by_their_pages() {
     folder.refuses("report --compare before.html after.html --output after.html", 2, &["replace the input"]);
 }
 
+// Windows has no names with these characters.
+#[cfg(unix)]
 #[test]
 fn hostile_names_and_empty_results_make_a_page_too() {
     let folder = Folder::new("report-hostile");

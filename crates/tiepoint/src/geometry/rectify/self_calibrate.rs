@@ -157,17 +157,22 @@ pub fn self_calibrate(
             best = Some((cost, state));
         }
     }
-    let (lens, depths) = match &best {
+    let first = if first.is_empty() { pairs } else { first };
+    let first: Vec<_> = first.iter().map(tie).collect();
+    let (lens, near, depths) = match &best {
         Some((_, state)) if options.known().is_some() => {
-            let first = if first.is_empty() { pairs } else { first };
             let step = first.len().div_ceil(JUDGED);
-            let first: Vec<_> = first.iter().step_by(step).map(tie).collect();
-            lens(state, [&first, &judged], scale, &prior(1.0 / step as f64))
+            let some: Vec<_> = first.iter().step_by(step).copied().collect();
+            lens(state, [&some, &judged], scale, &prior(1.0 / step as f64))
         }
-        _ => (0.0, [1.0; 2]),
+        _ => (0.0, None, [1.0; 2]),
     };
     let ties = straightened(&ties, lens);
-    let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
+    let found = best.map(|(_, state)| match near {
+        // Most of the inliers of a geometry without a lens lie where it hardly bends.
+        Some(near) => near.refined(&straightened(&first, lens), scale / NOISE, &prior(1.0)),
+        None => state.refined(&ties, scale, &prior(1.0)),
+    });
     let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
         Error::Degenerate {
             model: "pair of cameras",
@@ -201,9 +206,14 @@ const LENS_GAIN: f64 = 3.0;
 /// A lens fits nearly as well as the best one if it costs at most [`LENS_GAIN`] more, or this share of the cost.
 const AS_GOOD: f64 = 0.04;
 
-/// The κ that fits the first matches best; 0 if a lens without distortion fits nearly as well. Also the least and the
-/// greatest depth of the inliers with those that fit nearly as well.
-fn lens(state: &Relative, [first, inliers]: [&Ties; 2], scale: f64, prior: &Prior) -> (f64, [f64; 2]) {
+/// The κ that fits the first matches best and its cameras; 0 and none if a lens without distortion fits nearly as well. Also
+/// the least and the greatest depth of the inliers with those that fit nearly as well.
+fn lens(
+    state: &Relative,
+    [first, inliers]: [&Ties; 2],
+    scale: f64,
+    prior: &Prior,
+) -> (f64, Option<Relative>, [f64; 2]) {
     let with = |from: &Relative, kappa: f64| {
         let (ties, scale) = (straightened(first, kappa), scale / NOISE);
         let state = from.refined(&ties, scale, prior);
@@ -237,14 +247,15 @@ fn lens(state: &Relative, [first, inliers]: [&Ties; 2], scale: f64, prior: &Prio
         }
     }
     let kappa = 0.5 * (low + high);
-    let kappa = if plain.0 - cost(kappa) > LENS_GAIN { kappa } else { 0.0 };
+    let (own_cost, own) = with(&near, kappa);
+    let (kappa, own) = if plain.0 - own_cost > LENS_GAIN { (kappa, Some(own)) } else { (0.0, None) };
     let parallax = |state: &Relative, kappa: f64| state.parallax(&straightened(inliers, kappa));
-    let own = parallax(&with(&near, kappa).1, kappa);
+    let ours = parallax(&own.unwrap_or(plain.1), kappa);
     let most = least + LENS_GAIN.max(AS_GOOD * least);
     let as_good = tried.iter().filter(|((cost, _), _)| *cost <= most);
     let depths =
-        as_good.map(|((_, state), i)| own / parallax(state, at(*i))).filter(|depth| depth.is_finite());
-    (kappa, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
+        as_good.map(|((_, state), i)| ours / parallax(state, at(*i))).filter(|depth| depth.is_finite());
+    (kappa, own, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
 }
 
 /// Tie points as lenses without distortion would have shown them.
