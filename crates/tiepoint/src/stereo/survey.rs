@@ -16,7 +16,7 @@ use crate::geometry::estimate::estimate;
 use crate::geometry::linear::Plane;
 use crate::geometry::rectify::{confirmed_range, widened};
 use crate::geometry::{Correspondence, ModelKind, RobustOptions};
-use crate::image::{Image, Range, Size, prepare};
+use crate::image::{Image, Range, prepare};
 use crate::matching::{MatchOptions, match_features};
 use crate::numeric::median;
 use crate::{Error, Result};
@@ -51,7 +51,8 @@ pub struct Survey {
     pub matches: usize,
     /// Tie points among them.
     pub ties: usize,
-    /// The median difference of the rows of tie points, in pixels; none if there are too few.
+    /// The median difference of the rows of tie points, or half of the greatest that a plane through them has in a corner if
+    /// that is more, in pixels; none if there are too few.
     pub rows_px: Option<f64>,
     /// The greatest median of a rectified pair.
     pub tolerance_px: f64,
@@ -137,11 +138,14 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     let pairs = pairs.map(|pair| Correspondence { a: at_full_size(pair.a), b: at_full_size(pair.b), ..pair });
     let pairs: Vec<_> = pairs.collect();
     let apart = |p: &Correspondence| (p.a[1] - p.b[1]).abs();
-    let tilt = tilt(&pairs, sides[0].image.size(), factor);
+    let extent = [sides[0].image.size().width, sides[0].image.size().height].map(|side| factor * side as f64);
+    let tilt = tilt(&pairs, extent, factor);
     let off = |p: &Correspondence| (p.b[1] - p.a[1] - tilt.at(p.a)).abs();
     let near: Vec<_> = pairs.iter().filter(|p| off(p) <= NEAR * factor).copied().collect();
     let ties = if 2 * near.len() >= pairs.len() { near } else { agreeing(&pairs, factor, cpu)? };
     let rows_px = median(ties.iter().map(apart)).filter(|_| ties.len() >= FEWEST);
+    // Tie points may lie where rows agree.
+    let rows_px = rows_px.map(|px| px.max(0.5 * tilt.greatest(extent)));
     let mut found = Survey {
         features: [a.len(), b.len()],
         matches: pairs.len(),
@@ -159,16 +163,15 @@ fn survey_with(sides: &[Side; 2], factor: f64, first_octave: i8, cpu: &Cpu) -> R
     Ok(found)
 }
 
-/// The plane of row differences in a pair `factor` times as large as pictures of this size; 0 if it stays within [`NEAR`]
-/// everywhere, or there is none.
-fn tilt(pairs: &[Correspondence], size: Size, factor: f64) -> Plane {
+/// The plane of row differences in a pair of this width and height; 0 if it stays within [`NEAR`] everywhere, or there is
+/// none.
+fn tilt(pairs: &[Correspondence], extent: [f64; 2], factor: f64) -> Plane {
     let mut found = Plane::default();
     for reach in [WIDE, WIDE, NEAR, NEAR] {
         let row = |p: &Correspondence| (p.a, p.b[1] - p.a[1]);
         let near = pairs.iter().map(row).filter(|(at, by)| (by - found.at(*at)).abs() <= reach * factor);
         found = Plane::through(near).unwrap_or_default();
     }
-    let extent = [size.width, size.height].map(|side| factor * side as f64);
     if found.greatest(extent) > NEAR * factor { found } else { Plane::default() }
 }
 
@@ -250,7 +253,7 @@ mod tests {
     fn unaligned_rows_are_distinguished_from_wrong_matches() {
         let (pair, cpu) = (testing::scene(Size::new(500, 360), [4.0, 60.0], 12, 2), Cpu::sequential());
         let beside = |right: &Image<u8>| surveyed(&pair.left, right, &cpu).unwrap();
-        for (slope, down) in [(0.0, 4.0), (0.05, 0.0)] {
+        for (slope, down) in [(0.0, 4.0), (0.05, 0.0), (0.012, 0.0)] {
             let found = beside(&turned(&pair.right, slope, down));
             assert!(found.rows_differ() && found.disparities.is_none(), "{slope}, {down}: {found:?}");
         }
