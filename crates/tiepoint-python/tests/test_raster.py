@@ -389,8 +389,8 @@ class Dataset:
     def read(self, indexes):
         return self._bands[[i - 1 for i in indexes]]
 
-    def dataset_mask(self):
-        return self._bands[-1]
+    def read_masks(self, indexes):
+        return self._bands[[-1] * len(indexes)]
 
 
 def test_a_stand_in_of_a_dataset(scene):
@@ -519,6 +519,7 @@ def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
         ("uint8", 1, 0, [0], {}),
         ("uint8", 3, None, "mask", {"photometric": "RGB"}),
         ("uint8", 4, 0, [0, 1, 2, 3], {"photometric": "RGB", "alpha": "NO"}),
+        ("uint8", 4, 0, [3], {"photometric": "RGB", "alpha": "NO"}),
         ("uint16", 4, 65535, [0, 1, 2, 3], {}),
         ("uint16", 3, 0, [1], {"photometric": "MINISBLACK"}),
         ("float32", 3, -9999, [0, 1, 2], {}),

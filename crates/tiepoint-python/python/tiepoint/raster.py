@@ -483,7 +483,7 @@ def read(raster: Any) -> Raster:
     if hasattr(raster, "data_vars"):
         names = ", ".join(map(repr, raster.data_vars))
         raise ImageError(f"the raster is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
-    if hasattr(raster, "dataset_mask"):
+    if hasattr(raster, "read_masks"):
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
         return _of_data_array(raster)
@@ -686,8 +686,6 @@ def _of_file(path: str | os.PathLike[str]) -> Raster:
 
 def _of_dataset(dataset: Any) -> Raster:
     """A dataset of rasterio, whose transform is the identity if it has no place on the map."""
-    import numpy as np
-
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
@@ -697,11 +695,13 @@ def _of_dataset(dataset: Any) -> Raster:
         transform = None
     first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
     searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
-    mask = dataset.dataset_mask()
+    # Not GDAL's mask of the dataset, which is that of the fourth band where the first is red.
+    values, masks = dataset.read(indices), dataset.read_masks(indices)
+    mask = masks.any(0)
     if alpha := [i for i in dataset.indexes if i not in indices]:
-        # GDAL's mask has alpha only of two bands and of four.
-        mask = np.where((dataset.read(alpha) != 0).all(0), mask, 0)
-    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, mask, searched)
+        # GDAL's masks have alpha only of two bands and of four.
+        mask &= (dataset.read(alpha) != 0).all(0)
+    return Raster(values, transform, dataset.crs, dataset.nodata, mask, searched)
 
 
 def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
