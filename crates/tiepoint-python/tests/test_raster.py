@@ -579,6 +579,9 @@ def test_xarray(scene):
     assert np.allclose(raster.read(bare).transform, PLACE)
     rounded = fixed.assign_coords(x=fixed.x.astype("f4"), y=fixed.y.astype("f4"))
     assert raster.read(rounded).transform == PLACE, "the exact one that the attribute tells"
+    packed = xarray.Dataset({"a": (("y", "x"), scene.moving, {"_FillValue": np.uint8(0), "scale_factor": 0.5, "add_offset": -30.0})})
+    decoded, lacking = xarray.decode_cf(packed)["a"], scene.moving == 0
+    assert (decoded == 0).any() and np.array_equal(raster.read(decoded).valid() == 0, lacking), "0 is data once it is decoded"
     moving = xarray.DataArray(np.stack([scene.moving] * 2), dims=("band", "y", "x"))
     found = raster.register(fixed, moving, "affine", device="cpu")
     again = raster.read(found.warped.to_xarray())

@@ -769,7 +769,9 @@ def _of_data_array(array: Any) -> Raster:
         transform = array.rio.transform()
         if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
             transform = None
-    nodata = next((told[k] for k in ("_FillValue", "missing_value", "nodata") if told.get(k) is not None), None)
+    # What xarray decoded has NaN for the nodata in `encoding`, which is that of the packed numbers.
+    marked = array.attrs if values.dtype.kind == "f" else told
+    nodata = next((marked[k] for k in ("_FillValue", "missing_value", "nodata") if marked.get(k) is not None), None)
     crs = known.get("crs_wkt") or known.get("spatial_ref")
     if hasattr(array, "rio"):
         crs = crs if array.rio.crs is None else array.rio.crs
