@@ -486,6 +486,29 @@ def test_rasterio(scene, tmp_path):
     assert (tmp_path / "scene.points").read_text().startswith('#CRS: PROJCS["WGS 84 / UTM zone 33N"')
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+@pytest.mark.parametrize(("dtype", "kind"), [("uint8", "Byte"), ("int16", "Int16"), ("float32", "Float32")])
+def test_each_band_of_a_dataset_may_have_a_nodata_of_its_own(scene, tmp_path, dtype, kind):
+    """As in what gdalbuildvrt -separate writes."""
+    rasterio = pytest.importorskip("rasterio")
+    values = np.stack([(scene.moving // 2 + 100).astype(dtype)] * 2)
+    values[0, :20], values[1, 60:140, 80:220] = 1, 2
+    with rasterio.open(tmp_path / "both.tif", "w", driver="GTiff", count=2, dtype=dtype, height=240, width=320) as file:
+        file.write(values)
+    bands = "".join(
+        f'<VRTRasterBand dataType="{kind}" band="{i}"><NoDataValue>{i}</NoDataValue><SimpleSource><SourceFilename relativeToVRT="1">'
+        f"both.tif</SourceFilename><SourceBand>{i}</SourceBand></SimpleSource></VRTRasterBand>"
+        for i in (1, 2)
+    )
+    (tmp_path / "both.vrt").write_text(f'<VRTDataset rasterXSize="320" rasterYSize="240">{bands}</VRTDataset>')
+    found = raster.register((scene.reference, PLACE), tmp_path / "both.vrt", "affine", device="cpu")
+    for band, own in zip(found.moving.bands, (1, 2), strict=True):
+        assert np.array_equal(found.moving._known(band[None])[0], values[own - 1] != own)
+    there = found.warped._known(found.warped.bands)
+    assert found.warped.bands[there].min() > 90, "neither is mixed with data"
+    assert 10_000 < (there[0] & ~there[1]).sum() < 13_000
+
+
 def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
     """`tiepoint register`, whose warped image lies where `raster.register` puts it."""
     rasterio = pytest.importorskip("rasterio")

@@ -686,6 +686,8 @@ def _of_file(path: str | os.PathLike[str]) -> Raster:
 
 def _of_dataset(dataset: Any) -> Raster:
     """A dataset of rasterio, whose transform is the identity if it has no place on the map."""
+    import numpy as np
+
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
@@ -701,7 +703,12 @@ def _of_dataset(dataset: Any) -> Raster:
     if alpha := [i for i in dataset.indexes if i not in indices]:
         # GDAL's masks have alpha only of two bands and of four.
         mask &= (dataset.read(alpha) != 0).all(0)
-    return Raster(values, transform, dataset.crs, dataset.nodata, mask, searched)
+    nodata, others = dataset.nodata, [dataset.nodatavals[i - 1] for i in indices]
+    if len({repr(v) for v in others}) > 1:
+        # Each band has its own, as of `gdalbuildvrt -separate`; a raster has one.
+        fill = next((v for v in others if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
+        values, nodata = np.ma.masked_array(values, masks == 0, fill_value=fill), None
+    return Raster(values, transform, dataset.crs, nodata, mask, searched)
 
 
 def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
