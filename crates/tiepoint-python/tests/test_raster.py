@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -113,6 +114,33 @@ def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
     assert crs == rasterio.crs.CRS.from_user_input(found.reference.crs)
     told = [(p.row, p.col, p.x, p.y, p.z) for p in points]
     assert np.allclose(told, np.array(found.gcps), rtol=1e-12), "every point, where it was"
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_virtual_raster_is_of_the_part_that_was_registered(scene, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    whole = raster.Raster(scene.moving, rasterio.Affine(*PLACE), CRS)
+    with rasterio.open(tmp_path / "moving.tif", "w", **whole.profile) as file:
+        file.write(whole.bands)
+    part, place = scene.moving[20:220, 30:280], (0.5, 0, 300_015, 0, -0.5, 4_999_990)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(tmp_path / "moving.tif", "moving.tif")
+    found = raster.register((scene.reference, PLACE, CRS), (part, place), "affine", device="cpu")
+    for name in (tmp_path / "moving.tif", f"/vsizip/{tmp_path}/a.zip/moving.tif", f"zip://{tmp_path}/a.zip!moving.tif"):
+        found.to_vrt(tmp_path / "placed.vrt", name)
+        with rasterio.open(tmp_path / "placed.vrt") as placed:
+            assert np.array_equal(placed.read(1), part)
+    pillow = pytest.importorskip("PIL.Image")
+    exif = pillow.Exif()
+    for orientation, values, transform in ((1, part, None), (1, scene.moving[::-1], (0.5, 0, 3e5, 0, 0.5, 5e6 - 120)), (4, None, None)):
+        exif[274] = orientation
+        pillow.fromarray(scene.moving).save(tmp_path / "turned.jpg", exif=exif, quality=95)
+        moving = tp.read(tmp_path / "turned.jpg") if values is None else values
+        found = dataclasses.replace(found, moving=raster.Raster(moving, transform))
+        with pytest.raises(tp.OptionError, match="neither the file as GDAL reads it, 320x240, nor a part of it"):
+            found.to_vrt(tmp_path / "placed.vrt", tmp_path / ("moving.tif" if orientation == 1 else "turned.jpg"))
+    found = dataclasses.replace(found, moving=raster.Raster(tp.read(tmp_path / "turned.jpg", orient=False)))
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "turned.jpg")
 
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
@@ -507,6 +535,9 @@ def test_each_band_of_a_dataset_may_have_a_nodata_of_its_own(scene, tmp_path, dt
     there = found.warped._known(found.warped.bands)
     assert found.warped.bands[there].min() > 90, "neither is mixed with data"
     assert 10_000 < (there[0] & ~there[1]).sum() < 13_000
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "both.vrt")
+    with rasterio.open(tmp_path / "placed.vrt") as placed:
+        assert placed.nodatavals == (1, 2)
 
 
 def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):

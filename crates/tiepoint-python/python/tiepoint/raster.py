@@ -16,6 +16,7 @@ import functools
 import json
 import math
 import os
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
 from ._warn import warn
-from .errors import ImageError, OptionError
+from .errors import FormatError, ImageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -386,38 +387,37 @@ class RasterRegistration(Result):
 
     def to_vrt(self, path: _Path, source: _Path) -> None:
         """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
-        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask. Names,
-        units, scales, offsets and colours of bands are those of the file, if rasterio can open it.
+        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask. If rasterio
+        can open the file, names, units, scales, offsets and colours of bands are its own, and a window is found by its transform.
 
         Parameters
         ----------
         path : path
             The file to write.
         source : path
-            The file of `moving`, which the virtual raster refers to.
+            The file of `moving`, which the virtual raster refers to, or another name that GDAL or rasterio opens.
+
+        Raises
+        ------
+        OptionError
+            When rasterio finds in the file neither `moving` nor a window with its transform.
         """
         from xml.sax.saxutils import escape, quoteattr
 
-        bands, nodata = self.moving.bands, self.moving.nodata
-        kinds = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}
-        kind = "Byte" if bands.dtype.itemsize == 1 and bands.dtype.kind != "i" else None
-        kind = kind or f"{kinds[bands.dtype.kind]}{8 * bands.dtype.itemsize}"
+        name, part, bands = _stored(source, self.moving)
         projection = "" if self.reference.crs is None else f" Projection={quoteattr(_georeference.wkt(self.reference.crs))}"
         height, width = self.moving.shape
         lines = [f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">', f"  <GCPList{projection}>"]
         for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
             lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
         lines.append("  </GCPList>")
-        name = escape(os.path.abspath(source))
-        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
-        told = _told_of_bands(source, len(bands))
-        sources = [(kind, f' band="{n}"', empty + about, stored) for n, (stored, about) in enumerate(told, 1)]
+        sources = [(kind, f' band="{n}"', about, stored) for n, (kind, stored, about) in enumerate(bands, 1)]
         if self.moving._is_masked():
             # That of the file, or its alpha band, which is not among the bands that were read.
             sources.append(("Byte", "", "", "mask,1"))
-        for kind, band, empty, stored in sources:
-            source = f'<SourceFilename relativeToVRT="0">{name}</SourceFilename><SourceBand>{stored}</SourceBand>'
-            line = f'<VRTRasterBand dataType="{kind}"{band}>{empty}<SimpleSource>{source}</SimpleSource></VRTRasterBand>'
+        for kind, band, about, stored in sources:
+            simple = f'<SourceFilename relativeToVRT="0">{escape(name)}</SourceFilename><SourceBand>{stored}</SourceBand>{part}'
+            line = f'<VRTRasterBand dataType="{kind}"{band}>{about}<SimpleSource>{simple}</SimpleSource></VRTRasterBand>'
             lines.append(f"  {line}" if band else f"  <MaskBand>{line}</MaskBand>")
         _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
 
@@ -711,35 +711,89 @@ def _of_dataset(dataset: Any) -> Raster:
     return Raster(values, transform, dataset.crs, nodata, mask, searched)
 
 
-def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
-    """Number of each band of a file but alpha, and what the file says of it as elements of a virtual raster: nothing if
-    rasterio cannot open it."""
+def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[str, str, str]]]:
+    """What a virtual raster of GDAL says of the file of `moving`: its name, the part of it that `moving` is, and type, number
+    and elements of each band but alpha. If rasterio cannot open it, all but the name is that of `moving`."""
     from xml.sax.saxutils import escape
 
-    plain = [(str(n), "") for n in range(1, count + 1)]
+    name, dtype, count = os.fspath(source), moving.values.dtype, len(moving.bands)
+    if os.path.exists(name) or not re.match(r"/vsi|\w[\w+]+:", name):
+        # Others are names of GDAL's: /vsizip/…, HDF5:"a.h5"://a.
+        name = os.path.abspath(name)
+    kind = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}[dtype.kind] + str(8 * dtype.itemsize)
+    kind = "Byte" if kind in ("Byte8", "UInt8") else kind
+
+    def described(number: int, nodata: float | None, *parts: str) -> tuple[str, str, str]:
+        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
+        return kind, str(number), "".join((empty, *parts))
+
+    plain = [described(n, moving.nodata) for n in range(1, count + 1)]
     try:
         import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         with warnings.catch_warnings():
             # A picture needs no place of its own on the map.
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            dataset = rasterio.open(path)
-        with dataset:
-            colours = [getattr(colour, "name", "") for colour in dataset.colorinterp]
-            columns = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, colours, strict=True)
-            bands = list(enumerate(columns, 1))
+            dataset = rasterio.open(source)
     except (ImportError, OSError):
-        return plain
+        return name, "", plain
     told = []
-    for band, (description, unit, scale, offset, colour) in bands:
-        parts = [f"<Description>{escape(description)}</Description>"] if description else []
-        parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
-        parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
-        if colour in ("gray", "red", "green", "blue"):
-            parts.append(f"<ColorInterp>{colour.capitalize()}</ColorInterp>")
-        if colour != "alpha":
-            told.append((str(band), "".join(parts)))
-    return told if len(told) == count else plain
+    with dataset:
+        if re.match(r"\w[\w+]+://", name):
+            # A name of rasterio's, such as zip://…!…, which GDAL does not read.
+            name = dataset.files[0]
+        part, nodatas = _part(moving, dataset, source), dataset.nodatavals
+        if moving.nodata is not None and not math.isnan(moving.nodata) and len(set(nodatas)) == 1:
+            nodatas = [moving.nodata] * dataset.count
+        of_bands = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, nodatas, dataset.colorinterp, strict=True)
+        for band, (description, unit, scale, offset, nodata, colour) in enumerate(of_bands, 1):
+            parts = [f"<Description>{escape(description)}</Description>"] if description else []
+            parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
+            parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
+            if colour.name in ("gray", "red", "green", "blue"):
+                parts.append(f"<ColorInterp>{colour.name.capitalize()}</ColorInterp>")
+            if colour.name != "alpha":
+                told.append(described(band, nodata, *parts))
+    return name, part, told if len(told) == count else plain
+
+
+def _part(moving: Raster, dataset: Any, source: str | os.PathLike[str]) -> str:
+    """The element of a virtual raster that names the part of a dataset that `moving` is; nothing if it is all of it."""
+    import numpy as np
+
+    (height, width), size = moving.shape, (dataset.width, dataset.height)
+    start, end = np.zeros(2), np.array([width, height])
+    if moving.transform is not None:
+        a, b, c, d, e, f = _georeference.coefficients(dataset.transform)
+        outer = moving.to_map([start - 0.5, end - 0.5]) - (c, f)
+        start, end = np.linalg.solve([[a, b], [d, e]], outer.T).T
+    near = np.round([start, end])
+    is_upright = np.abs(near - (start, end)).max() < 0.01 and (near[1] - near[0] == (width, height)).all()
+    if size == (width, height):
+        # Xarray has rows of NetCDF from south to north, and tp.read turns pictures as EXIF says.
+        is_mirrored = not is_upright and np.abs(np.sort((start, end), 0) - ((0, 0), size)).max() < 0.01
+        is_stored = np.array_equal(dataset.read(1, window=((0, 1), (0, width)))[0], moving.bands[0, 0])
+        if not is_mirrored and (is_stored or not _is_turned(moving, source)):
+            return ""
+    elif moving.transform is not None and is_upright and near.min() >= 0 and (near[1] <= size).all():
+        x, y = near[0].astype(int).tolist()
+        rect = f'xSize="{width}" ySize="{height}"/>'
+        return f'<SrcRect xOff="{x}" yOff="{y}" {rect}<DstRect xOff="0" yOff="0" {rect}'
+    raise OptionError(
+        f"the moving raster, {width}x{height} pixels, is neither the file as GDAL reads it, {size[0]}x{size[1]}, nor a part "
+        "of it by its transform: expected what rasterio reads, or tp.read(path, orient=False)"
+    )
+
+
+def _is_turned(moving: Raster, source: str | os.PathLike[str]) -> bool:
+    """Whether `moving` is what `tiepoint.read` has turned as the file says."""
+    import numpy as np
+
+    try:
+        upright, stored = (Raster(_core.read(source, (None, None), orient)).values for orient in (True, False))
+    except (FormatError, OSError):
+        return False
+    return np.array_equal(upright, moving.values) and not np.array_equal(stored, moving.values)
 
 
 #: The names of the dimensions of rows and columns.
