@@ -181,22 +181,35 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tm
         file.gcps = (points, rasterio.crs.CRS.from_epsg(32632))
     run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.points")
     assert b"map.tif: it lies on the map by control points alone" in run.stderr and b"mapX and mapY are pixels" in run.stderr
+    found = raster.register(tmp_path / "map.tif", tmp_path / "moving.tif", "affine", device="cpu")
+    found.warped.save(tmp_path / "warped.tif")
+    with rasterio.open(tmp_path / "warped.tif") as file:
+        kept, crs = file.gcps
+        assert np.array_equal(file.dataset_mask(), found.warped.mask)
+    assert [(p.row, p.col, p.x, p.y) for p in kept] == [(p.row, p.col, p.x, p.y) for p in points] and crs.to_epsg() == 32632
 
 
-def test_colours_that_bands_show_are_kept(scene, command, tmp_path):
+@pytest.mark.parametrize(("names", "photometric"), [("blue green red", "MINISBLACK"), ("red green blue", "RGB")])
+def test_colours_that_bands_show_are_kept(scene, command, tmp_path, names, photometric):
     rasterio = pytest.importorskip("rasterio")
-    colours = [getattr(rasterio.enums.ColorInterp, name) for name in ("blue", "green", "red", "undefined")]
-    profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320, "photometric": "MINISBLACK"}
+    colours = [getattr(rasterio.enums.ColorInterp, name) for name in (*names.split(), "undefined")]
+    profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320}
     profile["transform"] = rasterio.Affine(2, 0, 1e5, 0, -2, 2e5)
-    with rasterio.open(tmp_path / "bgrn.tif", "w", **profile) as file:
+    with rasterio.open(tmp_path / "bgrn.tif", "w", photometric=photometric, alpha="no", **profile) as file:
         file.write(np.stack([scene.moving] * 4))
         file.colorinterp = colours
     with rasterio.open(tmp_path / "map.tif", "w", **{**profile, "count": 1}) as file:
         file.write(scene.reference, 1)
     pair = [tmp_path / "map.tif", tmp_path / "bgrn.tif"]
-    command("register", *pair, "--model", "affine", "-o", tmp_path / "out.tif", check=True)
-    with rasterio.open(tmp_path / "out.tif") as file:
-        assert list(file.colorinterp) == colours
+    command("register", *pair, "--model", "affine", "-o", tmp_path / "theirs.tif", check=True)
+    warped = raster.register(*pair, "affine", device="cpu").warped
+    warped.save(tmp_path / "ours.tif")
+    for name in ("ours.tif", "theirs.tif"):
+        with rasterio.open(tmp_path / name) as file:
+            assert list(file.colorinterp) == colours
+    assert raster.read(tmp_path / "ours.tif") == dataclasses.replace(warped, transform=profile["transform"])
+    with rasterio.open(tmp_path / "plain.tif", "w", **warped.profile) as file:
+        assert "alpha" not in [colour.name for colour in file.colorinterp]
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
@@ -412,7 +425,7 @@ class Dataset:
         self._bands = bands
         self.indexes = tuple(range(1, len(bands) + 1))
         self.colorinterp = tuple(types.SimpleNamespace(name=colour) for colour in colours)
-        self.transform, self.crs, self.nodata = transform, CRS, None
+        self.transform, self.crs, self.nodatavals = transform, CRS, [None] * len(bands)
 
     def read(self, indexes):
         return self._bands[[i - 1 for i in indexes]]
@@ -492,8 +505,7 @@ def test_rasterio(scene, tmp_path):
             file.write_mask(bare.mask)
         assert 0.7 < (bare.mask != 0).mean() < 1
         assert np.array_equal(raster.read(tmp_path / "bare.tif").valid(), bare.mask)
-    with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
-        file.write(warped.bands)
+    warped.save(tmp_path / "out.tif", compress="deflate")
     with rasterio.open(tmp_path / "out.tif") as file:
         assert (file.crs.to_epsg(), file.transform, file.nodata) == (32633, place, -32768)
         assert np.array_equal(file.read(), warped.values)
@@ -746,6 +758,8 @@ def test_a_virtual_raster_says_of_bands_what_the_file_says(scene, command, tmp_p
 
     assert told("ours.vrt") == told("moving.tif")
     assert told("theirs.vrt") == told("moving.tif")
+    found.warped.save(tmp_path / "ours.tif")
+    assert told("ours.tif")[2:] == told("moving.tif")[2:]
 
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")

@@ -88,6 +88,9 @@ class Raster(Result):
     searched : tuple of int, optional
         The bands that `register` searches if no others are asked for, counted from 1. Of a dataset: red, green and blue if
         its first three are these, otherwise the first. If not given: the first three of three or four, otherwise the first.
+    about : dict
+        What a dataset says of its bands, by names of rasterio: ``colorinterp``, ``descriptions``, ``scales``, ``offsets``,
+        ``units``, each for all bands. And ``gcps``, if it lies on the map by control points alone.
     """
 
     values: Any
@@ -96,6 +99,7 @@ class Raster(Result):
     nodata: float | None = None
     mask: npt.NDArray[np.uint8] | None = None
     searched: tuple[int, ...] | None = None
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -178,9 +182,31 @@ class Raster(Result):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF."""
-        told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
+        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF,
+        none of whose bands is alpha. `save` does that, and writes `about`."""
+        told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata, "alpha": "no"}
+        if self.searched is not None:
+            told["photometric"] = "rgb" if self.searched == (1, 2, 3) else "minisblack"
         return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
+
+    def save(self, path: _Path, **options: Any) -> None:
+        """Write a GeoTIFF by rasterio: the bands, their place, what `about` says, and a mask where `nodata` is not enough.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **options
+            Beside those of `profile`, or in their place: ``compress="deflate"``.
+        """
+        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", **{**self.profile, **options}) as file:
+            for name, value in self.about.items():
+                setattr(file, name, value)
+            file.write(self.bands)
+            if self._is_masked():
+                file.write_mask(self.valid())
 
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
@@ -235,7 +261,10 @@ class Raster(Result):
         import numpy as np
 
         if self.transform is None:
-            raise OptionError("the raster has no transform: give it one to have map coordinates")
+            raise OptionError(
+                "the raster has no transform: give it one to have map coordinates; rasterio.transform.from_gcps makes one "
+                "of control points"
+            )
         a, b, c, d, e, f = _georeference.coefficients(self.transform)
         col, row = (np.asarray(xy, np.float64) + 0.5).reshape(-1, 2).T
         return np.stack([a * col + b * row + c, d * col + e * row + f], 1)
@@ -631,7 +660,9 @@ def _warped(
     if not apart and beside is not None:
         values[0, (mask != 0) & (values == given).all(0)] = beside
     one = values[0] if moving.values.ndim == 2 else values
-    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched)
+    about = {name: value for name, value in moving.about.items() if name != "gcps"}
+    about |= {name: value for name, value in fixed.about.items() if name == "gcps"}
+    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched, about)
 
 
 def _filled(moving: Raster, nodata: float | None) -> _Filled:
@@ -703,12 +734,20 @@ def _of_dataset(dataset: Any) -> Raster:
     if alpha := [i for i in dataset.indexes if i not in indices]:
         # GDAL's masks have alpha only of two bands and of four.
         mask &= (dataset.read(alpha) != 0).all(0)
-    nodata, others = dataset.nodata, [dataset.nodatavals[i - 1] for i in indices]
-    if len({repr(v) for v in others}) > 1:
+    nodata, *others = nodatas = [dataset.nodatavals[i - 1] for i in indices]
+    if any(repr(other) != repr(nodata) for other in others):
         # Each band has its own, as of `gdalbuildvrt -separate`; a raster has one.
-        fill = next((v for v in others if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
+        fill = next((v for v in nodatas if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
         values, nodata = np.ma.masked_array(values, masks == 0, fill_value=fill), None
-    return Raster(values, transform, dataset.crs, nodata, mask, searched)
+    names = ("colorinterp", "descriptions", "scales", "offsets", "units")
+    about: dict[str, Any] = {name: tuple(told[i - 1] for i in indices) for name in names if (told := getattr(dataset, name, ()))}
+    if "palette" in colours:
+        # Its colours are not read.
+        about.pop("colorinterp")
+    points, crs = getattr(dataset, "gcps", ((), None))
+    if transform is None and points:
+        about["gcps"] = [Gcp(p.row, p.col, p.x, p.y, p.z or 0) for p in points], crs
+    return Raster(values, transform, dataset.crs, nodata, mask, searched, about)
 
 
 def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[str, str, str]]]:
