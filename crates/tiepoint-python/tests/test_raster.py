@@ -284,6 +284,12 @@ def test_pixels_without_data_take_no_part_in_warping(scene):
     assert warped.values[inside].min() > -40  # bicubic weights overshoot a little; a share of -9999 would be far less
     middle = found.model.apply([[119.5, 74.5]])[0].round().astype(int)
     assert warped.mask[middle[1], middle[0]] == 0
+    for lacking in (-9999, 9999):
+        moving[60:90, 100:140] = lacking
+        for values in (moving, np.stack([moving.astype(np.int16)] * 3), np.stack([scene.moving.astype(np.float32), moving])):
+            bands = None if len(values) != 2 else [2]
+            with pytest.warns(UserWarning, match=f"1200 pixels of the moving raster hold {lacking}.0, far from all others.*nodata={lacking}.0"):
+                raster.register((np.stack([scene.reference] * 3), PLACE), (values,), "affine", bands=bands, device="cpu")
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])

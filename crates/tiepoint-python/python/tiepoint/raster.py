@@ -595,8 +595,32 @@ def register(
         interpolation=interpolation,
         **options,
     )
+    if (marked := _unnamed(laid, (laid.searched or (1,) if bands is None else bands)[0])) is not None:
+        value, count = marked
+        warn(
+            f"{count} pixels of the moving raster hold {value!r}, far from all others, and are mixed with those beside them: "
+            f"expected dataclasses.replace(tiepoint.raster.read(moving), nodata={value!r}) if it marks missing data",
+        )
     warped = _warped(laid, fixed, found, interpolation, filled, options.get("device"))
     return RasterRegistration(fixed, laid, warped, found)
+
+
+def _unnamed(raster: Raster, band: int) -> tuple[float, int] | None:
+    """A value that seems to mark pixels without data although the raster has no nodata, and how many hold it, by the rules of
+    the command."""
+    values = raster.bands[band - 1]
+    if raster.nodata is not None or values.dtype.itemsize == 1:
+        return None
+    values = values[raster._known(values) if raster.mask is None else raster._known(values) & (raster.mask != 0)]
+    for sign in (1, -1) if len(values) else ():
+        mark = float(values.min() if sign == 1 else values.max())
+        others = values[values != mark]
+        count = len(values) - len(others)
+        if 1000 * count >= len(values) and len(others):
+            low, high = sorted((sign * float(others.min()), sign * float(others.max())))
+            if 0 < 2 * (high - low) < low - sign * mark:
+                return mark, count
+    return None
 
 
 def _has_palette(raster: Any) -> bool:
