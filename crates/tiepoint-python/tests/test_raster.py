@@ -393,6 +393,18 @@ def test_objects_that_are_no_raster_are_errors(given, message):
         raster.read(given)
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_container_names_what_it_holds(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["red"], file["nir"] = np.ones((2, 9, 9), np.uint8)
+    with pytest.raises(tp.ImageError, match=r"container of 2 others: expected one of them, such as 'HDF5:.*//(red|nir)'"):
+        raster.read(tmp_path / "a.h5")
+    with rasterio.open(tmp_path / "a.h5") as dataset:
+        assert raster.read(dataset.subdatasets[0]).shape == (9, 9)
+
+
 def test_a_path_needs_rasterio(monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(tp.ImageError, match=r"a path, 'scene\.tif', which rasterio would open"):

@@ -546,8 +546,8 @@ def register(
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
     bands : sequence of int, optional
-        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
-        `Raster.searched`.
+        Which bands of both are searched, counted from 1 in `Raster.values`, so without alpha, which ``--band`` of the command
+        counts: one, or three as red, green and blue. If not given, those of `Raster.searched`.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated; nearest for classes. A warning says so if `moving` holds indices of a
         palette and others would mix them.
@@ -746,7 +746,12 @@ def _of_dataset(dataset: Any) -> Raster:
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
-        raise ImageError("the dataset has no band but alpha")
+        names = getattr(dataset, "subdatasets", ())
+        raise ImageError(
+            f"the dataset is a container of {len(names)} others: expected one of them, such as {names[0]!r}"
+            if names
+            else "the dataset has no band but alpha"
+        )
     transform = dataset.transform
     if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
         transform = None
