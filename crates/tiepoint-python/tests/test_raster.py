@@ -448,8 +448,8 @@ class Dataset:
     def read(self, indexes):
         return self._bands[[i - 1 for i in indexes]]
 
-    def read_masks(self, indexes):
-        return self._bands[[-1] * len(indexes)]
+    def read_masks(self, index):
+        return self._bands[-1]
 
 
 def test_a_stand_in_of_a_dataset(scene):

@@ -485,7 +485,8 @@ def read(raster: Any) -> Raster:
     Parameters
     ----------
     raster : rasterio dataset, path, DataArray, Raster or tuple
-        A path is opened by rasterio. All bands of a dataset except alpha are read. A ``DataArray`` has the dimensions y
+        A path is opened by rasterio. All bands of a dataset except alpha are read. If each has a nodata value of its own,
+        they get one that no band has as data, or NaN in floats. A ``DataArray`` has the dimensions y
         and x (or latitude and longitude, or lat and lon), and may have a third one of bands. In a tuple (values,
         transform, crs, nodata) values are (H, W) or (bands, H, W), or a picture (H, W, 1 to 4), as of
         `Raster`. The mask of a masked array is used.
@@ -614,9 +615,9 @@ def _unnamed(raster: Raster, band: int) -> tuple[float, int] | None:
     values = values[raster._known(values) if raster.mask is None else raster._known(values) & (raster.mask != 0)]
     for sign in (1, -1) if len(values) else ():
         mark = float(values.min() if sign == 1 else values.max())
-        others = values[values != mark]
-        count = len(values) - len(others)
-        if 1000 * count >= len(values) and len(others):
+        count = int((values == mark).sum())
+        if 1000 * count >= len(values) > count:
+            others = values[values != mark]
             low, high = sorted((sign * float(others.min()), sign * float(others.max())))
             if 0 < 2 * (high - low) < low - sign * mark:
                 return mark, count
@@ -758,16 +759,15 @@ def _of_dataset(dataset: Any) -> Raster:
     first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
     searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
     # Not GDAL's mask of the dataset, which is that of the fourth band where the first is red.
-    values, masks = dataset.read(indices), dataset.read_masks(indices)
-    mask = masks.any(0)
+    values, mask = dataset.read(indices), functools.reduce(np.logical_or, map(dataset.read_masks, indices))
     if alpha := [i for i in dataset.indexes if i not in indices]:
         # GDAL's masks have alpha only of two bands and of four.
-        mask &= (dataset.read(alpha) != 0).all(0)
+        mask = mask & (dataset.read(alpha) != 0).all(0)
     nodata, *others = nodatas = [dataset.nodatavals[i - 1] for i in indices]
     if any(repr(other) != repr(nodata) for other in others):
         # Each band has its own, as of `gdalbuildvrt -separate`; a raster has one.
         fill = next((v for v in nodatas if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
-        values, nodata = np.ma.masked_array(values, masks == 0, fill_value=fill), None
+        values, nodata = np.ma.masked_array(values, dataset.read_masks(indices) == 0, fill_value=fill), None
     names = ("colorinterp", "descriptions", "scales", "offsets", "units")
     about: dict[str, Any] = {name: tuple(told[i - 1] for i in indices) for name in names if (told := getattr(dataset, name, ()))}
     if "palette" in colours:
@@ -809,7 +809,7 @@ def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, l
     with dataset:
         if re.match(r"\w[\w+]+://", name):
             # A name of rasterio's, such as zip://…!…, which GDAL does not read.
-            name = dataset.files[0]
+            name = (dataset.files or [name])[0]
         part, nodatas = _part(moving, dataset, source), dataset.nodatavals
         if moving.nodata is not None and not math.isnan(moving.nodata) and len(set(nodatas)) == 1:
             nodatas = [moving.nodata] * dataset.count
