@@ -433,6 +433,9 @@ class RasterRegistration(Result):
         """
         from xml.sax.saxutils import escape, quoteattr
 
+        dtype = self.moving.values.dtype
+        kind = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}[dtype.kind] + str(8 * dtype.itemsize)
+        kind = "Byte" if kind in ("Byte8", "UInt8") else kind
         name, part, bands = _stored(source, self.moving)
         projection = "" if self.reference.crs is None else f" Projection={quoteattr(_georeference.wkt(self.reference.crs))}"
         height, width = self.moving.shape
@@ -440,7 +443,7 @@ class RasterRegistration(Result):
         for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
             lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
         lines.append("  </GCPList>")
-        sources = [(kind, f' band="{n}"', about, stored) for n, (kind, stored, about) in enumerate(bands, 1)]
+        sources = [(kind, f' band="{n}"', about, str(stored)) for n, (stored, about) in enumerate(bands, 1)]
         if self.moving._is_masked():
             # That of the file, or its alpha band, which is not among the bands that were read.
             sources.append(("Byte", "", "", "mask,1"))
@@ -613,13 +616,12 @@ def _unnamed(raster: Raster, band: int) -> tuple[float, int] | None:
     if raster.nodata is not None or values.dtype.itemsize == 1:
         return None
     values = values[raster._known(values) if raster.mask is None else raster._known(values) & (raster.mask != 0)]
-    for sign in (1, -1) if len(values) else ():
-        mark = float(values.min() if sign == 1 else values.max())
+    for mark in (float(values.min()), float(values.max())) if len(values) else ():
         count = int((values == mark).sum())
         if 1000 * count >= len(values) > count:
             others = values[values != mark]
-            low, high = sorted((sign * float(others.min()), sign * float(others.max())))
-            if 0 < 2 * (high - low) < low - sign * mark:
+            low, high = float(others.min()), float(others.max())
+            if 0 < 2 * (high - low) < max(low - mark, mark - high):
                 return mark, count
     return None
 
@@ -779,23 +781,18 @@ def _of_dataset(dataset: Any) -> Raster:
     return Raster(values, transform, dataset.crs, nodata, mask, searched, about)
 
 
-def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[str, str, str]]]:
-    """What a virtual raster of GDAL says of the file of `moving`: its name, the part of it that `moving` is, and type, number
-    and elements of each band but alpha. If rasterio cannot open it, all but the name is that of `moving`."""
+def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[int, str]]]:
+    """What a virtual raster of GDAL says of the file of `moving`: its name, the part of it that `moving` is, and the number of
+    each band but alpha with its elements. If rasterio cannot open it, all but the name is that of `moving`."""
     from xml.sax.saxutils import escape
 
-    name, dtype, count = os.fspath(source), moving.values.dtype, len(moving.bands)
+    def empty(nodata: float | None) -> str:
+        return "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
+
+    name, plain = os.fspath(source), [(n, empty(moving.nodata)) for n in range(1, len(moving.bands) + 1)]
     if os.path.exists(name) or not re.match(r"/vsi|\w[\w+]+:", name):
         # Others are names of GDAL's: /vsizip/…, HDF5:"a.h5"://a.
         name = os.path.abspath(name)
-    kind = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}[dtype.kind] + str(8 * dtype.itemsize)
-    kind = "Byte" if kind in ("Byte8", "UInt8") else kind
-
-    def described(number: int, nodata: float | None, *parts: str) -> tuple[str, str, str]:
-        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
-        return kind, str(number), "".join((empty, *parts))
-
-    plain = [described(n, moving.nodata) for n in range(1, count + 1)]
     try:
         import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -821,8 +818,8 @@ def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, l
             if colour.name in ("gray", "red", "green", "blue"):
                 parts.append(f"<ColorInterp>{colour.name.capitalize()}</ColorInterp>")
             if colour.name != "alpha":
-                told.append(described(band, nodata, *parts))
-    return name, part, told if len(told) == count else plain
+                told.append((band, "".join((empty(nodata), *parts))))
+    return name, part, told if len(told) == len(plain) else plain
 
 
 def _part(moving: Raster, dataset: Any, source: str | os.PathLike[str]) -> str:
