@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -116,6 +117,33 @@ def test_a_virtual_raster_places_the_file_by_its_points(found, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_virtual_raster_is_of_the_part_that_was_registered(scene, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    whole = raster.Raster(scene.moving, rasterio.Affine(*PLACE), CRS)
+    with rasterio.open(tmp_path / "moving.tif", "w", **whole.profile) as file:
+        file.write(whole.bands)
+    part, place = scene.moving[20:220, 30:280], (0.5, 0, 300_015, 0, -0.5, 4_999_990)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(tmp_path / "moving.tif", "moving.tif")
+    found = raster.register((scene.reference, PLACE, CRS), (part, place), "affine", device="cpu")
+    for name in (tmp_path / "moving.tif", f"/vsizip/{tmp_path}/a.zip/moving.tif", f"zip://{tmp_path}/a.zip!moving.tif"):
+        found.to_vrt(tmp_path / "placed.vrt", name)
+        with rasterio.open(tmp_path / "placed.vrt") as placed:
+            assert np.array_equal(placed.read(1), part)
+    pillow = pytest.importorskip("PIL.Image")
+    exif = pillow.Exif()
+    for orientation, values, transform in ((1, part, None), (1, scene.moving[::-1], (0.5, 0, 3e5, 0, 0.5, 5e6 - 120)), (4, None, None)):
+        exif[274] = orientation
+        pillow.fromarray(scene.moving).save(tmp_path / "turned.jpg", exif=exif, quality=95)
+        moving = tp.read(tmp_path / "turned.jpg") if values is None else values
+        found = dataclasses.replace(found, moving=raster.Raster(moving, transform))
+        with pytest.raises(tp.OptionError, match="neither the file as GDAL reads it, 320x240, nor a part of it"):
+            found.to_vrt(tmp_path / "placed.vrt", tmp_path / ("moving.tif" if orientation == 1 else "turned.jpg"))
+    found = dataclasses.replace(found, moving=raster.Raster(tp.read(tmp_path / "turned.jpg", orient=False)))
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "turned.jpg")
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
 @pytest.mark.parametrize(("bands", "how"), [(1, "mask"), (4, "alpha"), (2, "alpha"), (1, "nodata")])
 def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tmp_path, bands, how):
     rasterio = pytest.importorskip("rasterio")
@@ -153,22 +181,35 @@ def test_a_virtual_raster_leaves_out_what_its_file_leaves_out(scene, command, tm
         file.gcps = (points, rasterio.crs.CRS.from_epsg(32632))
     run = command("match", tmp_path / "moving.tif", tmp_path / "map.tif", "--model", "affine", "-o", tmp_path / "theirs.points")
     assert b"map.tif: it lies on the map by control points alone" in run.stderr and b"mapX and mapY are pixels" in run.stderr
+    found = raster.register(tmp_path / "map.tif", tmp_path / "moving.tif", "affine", device="cpu")
+    found.warped.save(tmp_path / "warped.tif")
+    with rasterio.open(tmp_path / "warped.tif") as file:
+        kept, crs = file.gcps
+        assert np.array_equal(file.dataset_mask(), found.warped.mask)
+    assert [(p.row, p.col, p.x, p.y) for p in kept] == [(p.row, p.col, p.x, p.y) for p in points] and crs.to_epsg() == 32632
 
 
-def test_colours_that_bands_show_are_kept(scene, command, tmp_path):
+@pytest.mark.parametrize(("names", "photometric"), [("blue green red", "MINISBLACK"), ("red green blue", "RGB")])
+def test_colours_that_bands_show_are_kept(scene, command, tmp_path, names, photometric):
     rasterio = pytest.importorskip("rasterio")
-    colours = [getattr(rasterio.enums.ColorInterp, name) for name in ("blue", "green", "red", "undefined")]
-    profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320, "photometric": "MINISBLACK"}
+    colours = [getattr(rasterio.enums.ColorInterp, name) for name in (*names.split(), "undefined")]
+    profile = {"driver": "GTiff", "count": 4, "dtype": "uint8", "height": 240, "width": 320}
     profile["transform"] = rasterio.Affine(2, 0, 1e5, 0, -2, 2e5)
-    with rasterio.open(tmp_path / "bgrn.tif", "w", **profile) as file:
+    with rasterio.open(tmp_path / "bgrn.tif", "w", photometric=photometric, alpha="no", **profile) as file:
         file.write(np.stack([scene.moving] * 4))
         file.colorinterp = colours
     with rasterio.open(tmp_path / "map.tif", "w", **{**profile, "count": 1}) as file:
         file.write(scene.reference, 1)
     pair = [tmp_path / "map.tif", tmp_path / "bgrn.tif"]
-    command("register", *pair, "--model", "affine", "-o", tmp_path / "out.tif", check=True)
-    with rasterio.open(tmp_path / "out.tif") as file:
-        assert list(file.colorinterp) == colours
+    command("register", *pair, "--model", "affine", "-o", tmp_path / "theirs.tif", check=True)
+    warped = raster.register(*pair, "affine", device="cpu").warped
+    warped.save(tmp_path / "ours.tif")
+    for name in ("ours.tif", "theirs.tif"):
+        with rasterio.open(tmp_path / name) as file:
+            assert list(file.colorinterp) == colours
+    assert raster.read(tmp_path / "ours.tif") == dataclasses.replace(warped, transform=profile["transform"])
+    with rasterio.open(tmp_path / "plain.tif", "w", **warped.profile) as file:
+        assert "alpha" not in [colour.name for colour in file.colorinterp]
 
 
 @pytest.mark.parametrize("written", ["to_qgis_points", "to_geojson", "report"])
@@ -243,6 +284,12 @@ def test_pixels_without_data_take_no_part_in_warping(scene):
     assert warped.values[inside].min() > -40  # bicubic weights overshoot a little; a share of -9999 would be far less
     middle = found.model.apply([[119.5, 74.5]])[0].round().astype(int)
     assert warped.mask[middle[1], middle[0]] == 0
+    for lacking in (-9999, 9999):
+        moving[60:90, 100:140] = lacking
+        for values in (moving, np.stack([moving.astype(np.int16)] * 3), np.stack([scene.moving.astype(np.float32), moving])):
+            bands = None if len(values) != 2 else [2]
+            with pytest.warns(UserWarning, match=f"1200 pixels of .* hold {lacking}.0, far from all others.*nodata={lacking}.0"):
+                raster.register((np.stack([scene.reference] * 3), PLACE), (values,), "affine", bands=bands, device="cpu")
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])
@@ -346,6 +393,18 @@ def test_objects_that_are_no_raster_are_errors(given, message):
         raster.read(given)
 
 
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+def test_a_container_names_what_it_holds(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["red"], file["nir"] = np.ones((2, 9, 9), np.uint8)
+    with pytest.raises(tp.ImageError, match=r"container of 2 others: expected one of them, such as 'HDF5:.*//(red|nir)'"):
+        raster.read(tmp_path / "a.h5")
+    with rasterio.open(tmp_path / "a.h5") as dataset:
+        assert raster.read(dataset.subdatasets[0]).shape == (9, 9)
+
+
 def test_a_path_needs_rasterio(monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(tp.ImageError, match=r"a path, 'scene\.tif', which rasterio would open"):
@@ -384,12 +443,12 @@ class Dataset:
         self._bands = bands
         self.indexes = tuple(range(1, len(bands) + 1))
         self.colorinterp = tuple(types.SimpleNamespace(name=colour) for colour in colours)
-        self.transform, self.crs, self.nodata = transform, CRS, None
+        self.transform, self.crs, self.nodatavals = transform, CRS, [None] * len(bands)
 
     def read(self, indexes):
         return self._bands[[i - 1 for i in indexes]]
 
-    def dataset_mask(self):
+    def read_masks(self, index):
         return self._bands[-1]
 
 
@@ -464,8 +523,7 @@ def test_rasterio(scene, tmp_path):
             file.write_mask(bare.mask)
         assert 0.7 < (bare.mask != 0).mean() < 1
         assert np.array_equal(raster.read(tmp_path / "bare.tif").valid(), bare.mask)
-    with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
-        file.write(warped.bands)
+    warped.save(tmp_path / "out.tif", compress="deflate")
     with rasterio.open(tmp_path / "out.tif") as file:
         assert (file.crs.to_epsg(), file.transform, file.nodata) == (32633, place, -32768)
         assert np.array_equal(file.read(), warped.values)
@@ -484,6 +542,32 @@ def test_rasterio(scene, tmp_path):
     assert page["crs"]["properties"]["name"] == "urn:ogc:def:crs:EPSG::32633"
     found.to_qgis_points(tmp_path / "scene.points")
     assert (tmp_path / "scene.points").read_text().startswith('#CRS: PROJCS["WGS 84 / UTM zone 33N"')
+
+
+@pytest.mark.filterwarnings("ignore:Dataset has no geotransform")
+@pytest.mark.parametrize(("dtype", "kind"), [("uint8", "Byte"), ("int16", "Int16"), ("float32", "Float32")])
+def test_each_band_of_a_dataset_may_have_a_nodata_of_its_own(scene, tmp_path, dtype, kind):
+    """As in what gdalbuildvrt -separate writes."""
+    rasterio = pytest.importorskip("rasterio")
+    values = np.stack([(scene.moving // 2 + 100).astype(dtype)] * 2)
+    values[0, :20], values[1, 60:140, 80:220] = 1, 2
+    with rasterio.open(tmp_path / "both.tif", "w", driver="GTiff", count=2, dtype=dtype, height=240, width=320) as file:
+        file.write(values)
+    bands = "".join(
+        f'<VRTRasterBand dataType="{kind}" band="{i}"><NoDataValue>{i}</NoDataValue><SimpleSource><SourceFilename relativeToVRT="1">'
+        f"both.tif</SourceFilename><SourceBand>{i}</SourceBand></SimpleSource></VRTRasterBand>"
+        for i in (1, 2)
+    )
+    (tmp_path / "both.vrt").write_text(f'<VRTDataset rasterXSize="320" rasterYSize="240">{bands}</VRTDataset>')
+    found = raster.register((scene.reference, PLACE), tmp_path / "both.vrt", "affine", device="cpu")
+    for band, own in zip(found.moving.bands, (1, 2), strict=True):
+        assert np.array_equal(found.moving._known(band[None])[0], values[own - 1] != own)
+    there = found.warped._known(found.warped.bands)
+    assert found.warped.bands[there].min() > 90, "neither is mixed with data"
+    assert 10_000 < (there[0] & ~there[1]).sum() < 13_000
+    found.to_vrt(tmp_path / "placed.vrt", tmp_path / "both.vrt")
+    with rasterio.open(tmp_path / "placed.vrt") as placed:
+        assert placed.nodatavals == (1, 2)
 
 
 def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
@@ -519,6 +603,7 @@ def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
         ("uint8", 1, 0, [0], {}),
         ("uint8", 3, None, "mask", {"photometric": "RGB"}),
         ("uint8", 4, 0, [0, 1, 2, 3], {"photometric": "RGB", "alpha": "NO"}),
+        ("uint8", 4, 0, [3], {"photometric": "RGB", "alpha": "NO"}),
         ("uint16", 4, 65535, [0, 1, 2, 3], {}),
         ("uint16", 3, 0, [1], {"photometric": "MINISBLACK"}),
         ("float32", 3, -9999, [0, 1, 2], {}),
@@ -578,6 +663,9 @@ def test_xarray(scene):
     assert np.allclose(raster.read(bare).transform, PLACE)
     rounded = fixed.assign_coords(x=fixed.x.astype("f4"), y=fixed.y.astype("f4"))
     assert raster.read(rounded).transform == PLACE, "the exact one that the attribute tells"
+    packed = xarray.Dataset({"a": (("y", "x"), scene.moving, {"_FillValue": np.uint8(0), "scale_factor": 0.5, "add_offset": -30.0})})
+    decoded, lacking = xarray.decode_cf(packed)["a"], scene.moving == 0
+    assert (decoded == 0).any() and np.array_equal(raster.read(decoded).valid() == 0, lacking), "0 is data once it is decoded"
     moving = xarray.DataArray(np.stack([scene.moving] * 2), dims=("band", "y", "x"))
     found = raster.register(fixed, moving, "affine", device="cpu")
     again = raster.read(found.warped.to_xarray())
@@ -688,6 +776,8 @@ def test_a_virtual_raster_says_of_bands_what_the_file_says(scene, command, tmp_p
 
     assert told("ours.vrt") == told("moving.tif")
     assert told("theirs.vrt") == told("moving.tif")
+    found.warped.save(tmp_path / "ours.tif")
+    assert told("ours.tif")[2:] == told("moving.tif")[2:]
 
 
 @pytest.mark.filterwarnings("ignore:Dataset has no geotransform")

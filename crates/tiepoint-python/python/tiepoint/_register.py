@@ -96,7 +96,7 @@ class Rectified(Result):
         (3, 3): from each undistorted image to the rectified one.
     calibration : Calibration
         The calibration for `Stereo`; its `disparities` are the range to search: that of the tie points with a margin
-        for nearer things, from 0 unless that doubles the work.
+        for nearer things, from 0 unless that doubles the work. None for a stored rectification: `Stereo.for_pair` measures it.
     exchanged : bool
         Whether the second of the given images is the left one.
     tie_points : TiePoints or None

@@ -113,7 +113,8 @@ def write(
         ``.jpg`` (8 bits).
     image : array_like, (H, W) or (H, W, C)
         ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``: a warning tells if that rounds
-        whole numbers beyond 2²⁴.
+        whole numbers beyond 2²⁴. The last of two and of four channels is alpha, as `read` has it; of other bands
+        `tiepoint.raster.Raster(image).save(path)` writes a TIFF without alpha, by rasterio.
     range : tuple of float, optional
         The values that become black and white; values beyond are clipped. If not given, a format of integers takes
         floats from 0 to 1 and clips those beyond, and formats of floats (``.pfm``, ``.tif``, ``.exr``, ``.npy``) keep

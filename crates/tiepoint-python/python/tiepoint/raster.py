@@ -16,6 +16,7 @@ import functools
 import json
 import math
 import os
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from ._base import Result
 from ._geometry import Model, warp
 from ._register import Registration
 from ._warn import warn
-from .errors import ImageError, OptionError
+from .errors import FormatError, ImageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +88,9 @@ class Raster(Result):
     searched : tuple of int, optional
         The bands that `register` searches if no others are asked for, counted from 1. Of a dataset: red, green and blue if
         its first three are these, otherwise the first. If not given: the first three of three or four, otherwise the first.
+    about : dict
+        What a dataset says of its bands, by names of rasterio: ``colorinterp``, ``descriptions``, ``scales``, ``offsets``,
+        ``units``, each for all bands. And ``gcps``, if it lies on the map by control points alone.
     """
 
     values: Any
@@ -95,6 +99,7 @@ class Raster(Result):
     nodata: float | None = None
     mask: npt.NDArray[np.uint8] | None = None
     searched: tuple[int, ...] | None = None
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         import numpy as np
@@ -177,9 +182,31 @@ class Raster(Result):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF."""
-        told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
+        """The profile for ``rasterio.open(path, "w", **profile)``, to ``write(bands)`` and ``write_mask(valid())`` as a GeoTIFF,
+        none of whose bands is alpha. `save` does that, and writes `about`."""
+        told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata, "alpha": "no"}
+        if self.searched is not None:
+            told["photometric"] = "rgb" if self.searched == (1, 2, 3) else "minisblack"
         return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
+
+    def save(self, path: _Path, **options: Any) -> None:
+        """Write a GeoTIFF by rasterio: the bands, their place, what `about` says, and a mask where `nodata` is not enough.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **options
+            Beside those of `profile`, or in their place: ``compress="deflate"``.
+        """
+        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", **{**self.profile, **options}) as file:
+            for name, value in self.about.items():
+                setattr(file, name, value)
+            file.write(self.bands)
+            if self._is_masked():
+                file.write_mask(self.valid())
 
     def valid(self) -> npt.NDArray[np.uint8]:
         """Where the raster holds data: (H, W) uint8, 255 or 0.
@@ -234,7 +261,10 @@ class Raster(Result):
         import numpy as np
 
         if self.transform is None:
-            raise OptionError("the raster has no transform: give it one to have map coordinates")
+            raise OptionError(
+                "the raster has no transform: give it one to have map coordinates; rasterio.transform.from_gcps makes one "
+                "of control points"
+            )
         a, b, c, d, e, f = _georeference.coefficients(self.transform)
         col, row = (np.asarray(xy, np.float64) + 0.5).reshape(-1, 2).T
         return np.stack([a * col + b * row + c, d * col + e * row + f], 1)
@@ -386,38 +416,40 @@ class RasterRegistration(Result):
 
     def to_vrt(self, path: _Path, source: _Path) -> None:
         """Write a virtual raster of GDAL (``.vrt``): the file of `moving` as it is, with `gcps`. ``gdalwarp`` and QGIS place it by
-        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask. Names,
-        units, scales, offsets and colours of bands are those of the file, if rasterio can open it.
+        them; nothing is resampled before. Where the file has a mask or alpha, the virtual raster has it as its mask. If rasterio
+        can open the file, names, units, scales, offsets and colours of bands are its own, and a window is found by its transform.
 
         Parameters
         ----------
         path : path
             The file to write.
         source : path
-            The file of `moving`, which the virtual raster refers to.
+            The file of `moving`, which the virtual raster refers to, or another name that GDAL or rasterio opens.
+
+        Raises
+        ------
+        OptionError
+            When rasterio finds in the file neither `moving` nor a window with its transform.
         """
         from xml.sax.saxutils import escape, quoteattr
 
-        bands, nodata = self.moving.bands, self.moving.nodata
-        kinds = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}
-        kind = "Byte" if bands.dtype.itemsize == 1 and bands.dtype.kind != "i" else None
-        kind = kind or f"{kinds[bands.dtype.kind]}{8 * bands.dtype.itemsize}"
+        dtype = self.moving.values.dtype
+        kind = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}[dtype.kind] + str(8 * dtype.itemsize)
+        kind = "Byte" if kind in ("Byte8", "UInt8") else kind
+        name, part, bands = _stored(source, self.moving)
         projection = "" if self.reference.crs is None else f" Projection={quoteattr(_georeference.wkt(self.reference.crs))}"
         height, width = self.moving.shape
         lines = [f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">', f"  <GCPList{projection}>"]
         for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
             lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
         lines.append("  </GCPList>")
-        name = escape(os.path.abspath(source))
-        empty = "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
-        told = _told_of_bands(source, len(bands))
-        sources = [(kind, f' band="{n}"', empty + about, stored) for n, (stored, about) in enumerate(told, 1)]
+        sources = [(kind, f' band="{n}"', about, str(stored)) for n, (stored, about) in enumerate(bands, 1)]
         if self.moving._is_masked():
             # That of the file, or its alpha band, which is not among the bands that were read.
             sources.append(("Byte", "", "", "mask,1"))
-        for kind, band, empty, stored in sources:
-            source = f'<SourceFilename relativeToVRT="0">{name}</SourceFilename><SourceBand>{stored}</SourceBand>'
-            line = f'<VRTRasterBand dataType="{kind}"{band}>{empty}<SimpleSource>{source}</SimpleSource></VRTRasterBand>'
+        for kind, band, about, stored in sources:
+            simple = f'<SourceFilename relativeToVRT="0">{escape(name)}</SourceFilename><SourceBand>{stored}</SourceBand>{part}'
+            line = f'<VRTRasterBand dataType="{kind}"{band}>{about}<SimpleSource>{simple}</SimpleSource></VRTRasterBand>'
             lines.append(f"  {line}" if band else f"  <MaskBand>{line}</MaskBand>")
         _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
 
@@ -456,7 +488,8 @@ def read(raster: Any) -> Raster:
     Parameters
     ----------
     raster : rasterio dataset, path, DataArray, Raster or tuple
-        A path is opened by rasterio. All bands of a dataset except alpha are read. A ``DataArray`` has the dimensions y
+        A path is opened by rasterio. All bands of a dataset except alpha are read. If each has a nodata value of its own,
+        they get one that no band has as data, or NaN in floats. A ``DataArray`` has the dimensions y
         and x (or latitude and longitude, or lat and lon), and may have a third one of bands. In a tuple (values,
         transform, crs, nodata) values are (H, W) or (bands, H, W), or a picture (H, W, 1 to 4), as of
         `Raster`. The mask of a masked array is used.
@@ -483,7 +516,7 @@ def read(raster: Any) -> Raster:
     if hasattr(raster, "data_vars"):
         names = ", ".join(map(repr, raster.data_vars))
         raise ImageError(f"the raster is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
-    if hasattr(raster, "dataset_mask"):
+    if hasattr(raster, "read_masks"):
         return _of_dataset(raster)
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
         return _of_data_array(raster)
@@ -517,8 +550,8 @@ def register(
     model : {"homography", "affine", "similarity", "rigid", "translation"}
         What relates their pixels.
     bands : sequence of int, optional
-        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, those of
-        `Raster.searched`.
+        Which bands of both are searched, counted from 1 in `Raster.values`, so without alpha, which ``--band`` of the command
+        counts: one, or three as red, green and blue. If not given, those of `Raster.searched`.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
         How values between pixels are interpolated; nearest for classes. A warning says so if `moving` holds indices of a
         palette and others would mix them.
@@ -566,8 +599,31 @@ def register(
         interpolation=interpolation,
         **options,
     )
+    if (marked := _unnamed(laid, (laid.searched or (1,) if bands is None else bands)[0])) is not None:
+        value, count = marked
+        warn(
+            f"{count} pixels of the moving raster hold {value!r}, far from all others, and are mixed with those beside them: "
+            f"expected dataclasses.replace(tiepoint.raster.read(moving), nodata={value!r}) if it marks missing data",
+        )
     warped = _warped(laid, fixed, found, interpolation, filled, options.get("device"))
     return RasterRegistration(fixed, laid, warped, found)
+
+
+def _unnamed(raster: Raster, band: int) -> tuple[float, int] | None:
+    """A value that seems to mark pixels without data although the raster has no nodata, and how many hold it, by the rules of
+    the command."""
+    values = raster.bands[band - 1]
+    if raster.nodata is not None or values.dtype.itemsize == 1:
+        return None
+    values = values[raster._known(values) if raster.mask is None else raster._known(values) & (raster.mask != 0)]
+    for mark in (float(values.min()), float(values.max())) if len(values) else ():
+        count = int((values == mark).sum())
+        if 1000 * count >= len(values) > count:
+            others = values[values != mark]
+            low, high = float(others.min()), float(others.max())
+            if 0 < 2 * (high - low) < max(low - mark, mark - high):
+                return mark, count
+    return None
 
 
 def _has_palette(raster: Any) -> bool:
@@ -631,7 +687,9 @@ def _warped(
     if not apart and beside is not None:
         values[0, (mask != 0) & (values == given).all(0)] = beside
     one = values[0] if moving.values.ndim == 2 else values
-    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched)
+    about = {name: value for name, value in moving.about.items() if name != "gcps"}
+    about |= {name: value for name, value in fixed.about.items() if name == "gcps"}
+    return Raster(one, fixed.transform, fixed.crs, given, mask, moving.searched, about)
 
 
 def _filled(moving: Raster, nodata: float | None) -> _Filled:
@@ -691,48 +749,116 @@ def _of_dataset(dataset: Any) -> Raster:
     colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
     indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
     if not indices:
-        raise ImageError("the dataset has no band but alpha")
+        names = getattr(dataset, "subdatasets", ())
+        raise ImageError(
+            f"the dataset is a container of {len(names)} others: expected one of them, such as {names[0]!r}"
+            if names
+            else "the dataset has no band but alpha"
+        )
     transform = dataset.transform
     if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
         transform = None
     first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
     searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
-    mask = dataset.dataset_mask()
+    # Not GDAL's mask of the dataset, which is that of the fourth band where the first is red.
+    values, mask = dataset.read(indices), functools.reduce(np.logical_or, map(dataset.read_masks, indices))
     if alpha := [i for i in dataset.indexes if i not in indices]:
-        # GDAL's mask has alpha only of two bands and of four.
-        mask = np.where((dataset.read(alpha) != 0).all(0), mask, 0)
-    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, mask, searched)
+        # GDAL's masks have alpha only of two bands and of four.
+        mask = mask & (dataset.read(alpha) != 0).all(0)
+    nodata, *others = nodatas = [dataset.nodatavals[i - 1] for i in indices]
+    if any(repr(other) != repr(nodata) for other in others):
+        # Each band has its own, as of `gdalbuildvrt -separate`; a raster has one.
+        fill = next((v for v in nodatas if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
+        values, nodata = np.ma.masked_array(values, dataset.read_masks(indices) == 0, fill_value=fill), None
+    names = ("colorinterp", "descriptions", "scales", "offsets", "units")
+    about: dict[str, Any] = {name: tuple(told[i - 1] for i in indices) for name in names if (told := getattr(dataset, name, ()))}
+    if "palette" in colours:
+        # Its colours are not read.
+        about.pop("colorinterp")
+    points, crs = getattr(dataset, "gcps", ((), None))
+    if transform is None and points:
+        about["gcps"] = [Gcp(p.row, p.col, p.x, p.y, p.z or 0) for p in points], crs
+    return Raster(values, transform, dataset.crs, nodata, mask, searched, about)
 
 
-def _told_of_bands(path: str | os.PathLike[str], count: int) -> list[tuple[str, str]]:
-    """Number of each band of a file but alpha, and what the file says of it as elements of a virtual raster: nothing if
-    rasterio cannot open it."""
+def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[int, str]]]:
+    """What a virtual raster of GDAL says of the file of `moving`: its name, the part of it that `moving` is, and the number of
+    each band but alpha with its elements. If rasterio cannot open it, all but the name is that of `moving`."""
     from xml.sax.saxutils import escape
 
-    plain = [(str(n), "") for n in range(1, count + 1)]
+    def empty(nodata: float | None) -> str:
+        return "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
+
+    name, plain = os.fspath(source), [(n, empty(moving.nodata)) for n in range(1, len(moving.bands) + 1)]
+    if os.path.exists(name) or not re.match(r"/vsi|\w[\w+]+:", name):
+        # Others are names of GDAL's: /vsizip/…, HDF5:"a.h5"://a.
+        name = os.path.abspath(name)
     try:
         import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         with warnings.catch_warnings():
             # A picture needs no place of its own on the map.
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            dataset = rasterio.open(path)
-        with dataset:
-            colours = [getattr(colour, "name", "") for colour in dataset.colorinterp]
-            columns = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, colours, strict=True)
-            bands = list(enumerate(columns, 1))
+            dataset = rasterio.open(source)
     except (ImportError, OSError):
-        return plain
+        return name, "", plain
     told = []
-    for band, (description, unit, scale, offset, colour) in bands:
-        parts = [f"<Description>{escape(description)}</Description>"] if description else []
-        parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
-        parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
-        if colour in ("gray", "red", "green", "blue"):
-            parts.append(f"<ColorInterp>{colour.capitalize()}</ColorInterp>")
-        if colour != "alpha":
-            told.append((str(band), "".join(parts)))
-    return told if len(told) == count else plain
+    with dataset:
+        if re.match(r"\w[\w+]+://", name):
+            # A name of rasterio's, such as zip://…!…, which GDAL does not read.
+            name = (dataset.files or [name])[0]
+        part, nodatas = _part(moving, dataset, source), dataset.nodatavals
+        if moving.nodata is not None and not math.isnan(moving.nodata) and len(set(nodatas)) == 1:
+            nodatas = [moving.nodata] * dataset.count
+        of_bands = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, nodatas, dataset.colorinterp, strict=True)
+        for band, (description, unit, scale, offset, nodata, colour) in enumerate(of_bands, 1):
+            parts = [f"<Description>{escape(description)}</Description>"] if description else []
+            parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
+            parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
+            if colour.name in ("gray", "red", "green", "blue"):
+                parts.append(f"<ColorInterp>{colour.name.capitalize()}</ColorInterp>")
+            if colour.name != "alpha":
+                told.append((band, "".join((empty(nodata), *parts))))
+    return name, part, told if len(told) == len(plain) else plain
+
+
+def _part(moving: Raster, dataset: Any, source: str | os.PathLike[str]) -> str:
+    """The element of a virtual raster that names the part of a dataset that `moving` is; nothing if it is all of it."""
+    import numpy as np
+
+    (height, width), size = moving.shape, (dataset.width, dataset.height)
+    start, end = np.zeros(2), np.array([width, height])
+    if moving.transform is not None:
+        a, b, c, d, e, f = _georeference.coefficients(dataset.transform)
+        outer = moving.to_map([start - 0.5, end - 0.5]) - (c, f)
+        start, end = np.linalg.solve([[a, b], [d, e]], outer.T).T
+    near = np.round([start, end])
+    is_upright = np.abs(near - (start, end)).max() < 0.01 and (near[1] - near[0] == (width, height)).all()
+    if size == (width, height):
+        # Xarray has rows of NetCDF from south to north, and tp.read turns pictures as EXIF says.
+        is_mirrored = not is_upright and np.abs(np.sort((start, end), 0) - ((0, 0), size)).max() < 0.01
+        is_stored = np.array_equal(dataset.read(1, window=((0, 1), (0, width)))[0], moving.bands[0, 0])
+        if not is_mirrored and (is_stored or not _is_turned(moving, source)):
+            return ""
+    elif moving.transform is not None and is_upright and near.min() >= 0 and (near[1] <= size).all():
+        x, y = near[0].astype(int).tolist()
+        rect = f'xSize="{width}" ySize="{height}"/>'
+        return f'<SrcRect xOff="{x}" yOff="{y}" {rect}<DstRect xOff="0" yOff="0" {rect}'
+    raise OptionError(
+        f"the moving raster, {width}x{height} pixels, is neither the file as GDAL reads it, {size[0]}x{size[1]}, nor a part "
+        "of it by its transform: expected what rasterio reads, or tp.read(path, orient=False)"
+    )
+
+
+def _is_turned(moving: Raster, source: str | os.PathLike[str]) -> bool:
+    """Whether `moving` is what `tiepoint.read` has turned as the file says."""
+    import numpy as np
+
+    try:
+        upright, stored = (Raster(_core.read(source, (None, None), orient)).values for orient in (True, False))
+    except (FormatError, OSError):
+        return False
+    return np.array_equal(upright, moving.values) and not np.array_equal(stored, moving.values)
 
 
 #: The names of the dimensions of rows and columns.
@@ -769,7 +895,9 @@ def _of_data_array(array: Any) -> Raster:
         transform = array.rio.transform()
         if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
             transform = None
-    nodata = next((told[k] for k in ("_FillValue", "missing_value", "nodata") if told.get(k) is not None), None)
+    # What xarray decoded has NaN for the nodata in `encoding`, which is that of the packed numbers.
+    marked = array.attrs if values.dtype.kind == "f" else told
+    nodata = next((marked[k] for k in ("_FillValue", "missing_value", "nodata") if marked.get(k) is not None), None)
     crs = known.get("crs_wkt") or known.get("spatial_ref")
     if hasattr(array, "rio"):
         crs = crs if array.rio.crs is None else array.rio.crs
