@@ -56,14 +56,12 @@ impl Deviations {
         Self { all, neighbours }
     }
 
-    /// Whether neighbours of this match deviate as it does, up to `within` pixels and half of what it deviates: noise as large
-    /// as that leaves many within `within` of each other.
+    /// Whether neighbours of this match deviate as it does, up to `within` pixels.
     pub(super) fn is_supported(&self, i: usize, within: f64) -> bool {
         let [x, y] = self.all[i].by;
-        let near = (within * within).min(squared([x, y]) / 4.0);
         let alike = |&&j: &&usize| {
             let by = self.all[j].by;
-            squared([by[0] - x, by[1] - y]) < near
+            squared([by[0] - x, by[1] - y]) < within * within
         };
         self.neighbours[i].iter().filter(alike).count() >= SUPPORT
     }
@@ -73,7 +71,9 @@ impl Deviations {
     pub(super) fn supported_beyond(&self, within: f64) -> Option<f64> {
         let beyond: Vec<usize> =
             (0..self.all.len()).filter(|&i| squared(self.all[i].by) > within * within).collect();
-        let supported = beyond.iter().filter(|&&i| self.is_supported(i, within)).count();
+        // Where noise is nearly as large as `within`, many neighbours are that near each other.
+        let near = |i: usize| within.min(0.5 * squared(self.all[i].by).sqrt());
+        let supported = beyond.iter().filter(|&&i| self.is_supported(i, near(i))).count();
         (!self.all.is_empty()).then(|| supported as f64 / beyond.len().max(1) as f64)
     }
 
