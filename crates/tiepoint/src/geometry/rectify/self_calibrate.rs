@@ -200,11 +200,9 @@ const STEP: f64 = 0.05;
 /// The noise of points for the choice of a lens, in pixels: at this distance a match costs half of a wrong one.
 const NOISE: f64 = 0.5;
 
-/// By how much a lens must lower the [cost](Relative::cost), which is at most 1 for each match: less is noise.
+/// By how much a lens must lower the [cost](Relative::cost), which is at most 1 for each match, to be taken. One that costs
+/// at most this much more than the best fits nearly as well.
 const LENS_GAIN: f64 = 3.0;
-
-/// A lens fits nearly as well as the best one if it costs at most [`LENS_GAIN`] more, or this share of the cost.
-const AS_GOOD: f64 = 0.04;
 
 /// The κ that fits the first matches best and its cameras; 0 and none if a lens without distortion fits nearly as well. Also
 /// the least and the greatest depth of the inliers with those that fit nearly as well.
@@ -251,8 +249,7 @@ fn lens(
     let (kappa, own) = if plain.0 - own_cost > LENS_GAIN { (kappa, Some(own)) } else { (0.0, None) };
     let parallax = |state: &Relative, kappa: f64| state.parallax(&straightened(inliers, kappa));
     let ours = parallax(&own.unwrap_or(plain.1), kappa);
-    let most = least + LENS_GAIN.max(AS_GOOD * least);
-    let as_good = tried.iter().filter(|((cost, _), _)| *cost <= most);
+    let as_good = tried.iter().filter(|((cost, _), _)| *cost <= least + LENS_GAIN);
     let depths =
         as_good.map(|((_, state), i)| ours / parallax(state, at(*i))).filter(|depth| depth.is_finite());
     (kappa, own, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
