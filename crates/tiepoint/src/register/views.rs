@@ -158,7 +158,11 @@ fn tied(
                 Views::Count(n) => n,
             };
             let error = match by_views(first) {
-                Err(error) if lacks_support(&error) => advising_range(error, pictures),
+                Err(error) if lacks_support(&error) => {
+                    let is_deep = pictures.iter().any(|picture| picture.image.pixel() != PixelKind::U8);
+                    let range = "; `--range LOW:HIGH` where few pixels are far brighter than what both show";
+                    with_words(error, "", if is_deep { range } else { "" })
+                }
                 Ok(tied) if modality == Modality::Auto => {
                     let own = [&a.found.features, &b.found.features];
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
@@ -191,23 +195,22 @@ fn tied(
                 None if !simulate => Err(error),
                 structure => match by_views(Views::AUTO) {
                     Err(other) if lacks_support(&other) => {
-                        structure.map(TiedPictures::from).ok_or_else(|| all_tried(error, modality))
+                        let (also, advice) = match modality {
+                            Modality::Auto => (
+                                " and their structure",
+                                "; masks (`--mask`, `--mask-b`) for the margins of scans, frames and captions",
+                            ),
+                            Modality::Same | Modality::Cross => ("", ""),
+                        };
+                        let views = Views::AUTO;
+                        let tried = format!("; {views} simulated views of each{also} did not help");
+                        structure.map(TiedPictures::from).ok_or_else(|| with_words(error, &tried, advice))
                     }
                     tied => tied,
                 },
             }
         }
     }
-}
-
-/// The error, advising another range where the pictures are not of 8 bits.
-fn advising_range(mut error: Error, pictures: [TiePicture<'_>; 2]) -> Error {
-    if let Error::NoModel { advice, .. } = &mut error
-        && pictures.iter().any(|picture| picture.image.pixel() != PixelKind::U8)
-    {
-        advice.push_str("; `--range LOW:HIGH` where few pixels are far brighter than what both show");
-    }
-    error
 }
 
 /// Checks pictures whose features say that nothing moved. Captions, frames and what is fixed to a sensor say so on pictures of
@@ -270,27 +273,15 @@ fn tie_simulated(
     let [a, b] = pictures.map(features);
     let tied = tie_views([&a?, &b?], options, processor);
     let (features, tie) =
-        tied.map_err(|error| with_views(error, &format!(" in {n} simulated views of each")))?;
+        tied.map_err(|error| with_words(error, &format!(" in {n} simulated views of each"), ""))?;
     Ok(alike(Some(features), tie, n))
 }
 
-/// The error, with a word on views after what was compared.
-fn with_views(mut error: Error, words: &str) -> Error {
-    if let Error::NoModel { compared, .. } = &mut error {
+/// The error, with words after what was compared and after what to try.
+fn with_words(mut error: Error, words: &str, advised: &str) -> Error {
+    if let Error::NoModel { compared, advice, .. } = &mut error {
         compared.push_str(words);
-    }
-    error
-}
-
-/// The error where all that is tried did not help.
-fn all_tried(error: Error, modality: Modality) -> Error {
-    let structure = if modality == Modality::Auto { " and their structure" } else { "" };
-    let mut error =
-        with_views(error, &format!("; {} simulated views of each{structure} did not help", Views::AUTO));
-    if let Error::NoModel { advice, .. } = &mut error
-        && modality == Modality::Auto
-    {
-        advice.push_str("; masks (`--mask`, `--mask-b`) for the margins of scans, frames and captions");
+        advice.push_str(advised);
     }
     error
 }

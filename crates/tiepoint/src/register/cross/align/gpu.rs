@@ -1,7 +1,7 @@
 //! [Blocks](super::Blocks) on a GPU: the CPU's bits.
 
 use super::super::judge::Cell;
-use super::super::judge::gpu::{GpuCells, source as judge};
+use super::super::judge::gpu::{cells_on, source as judge};
 use super::{BINS, BLOCK, Blocks, COUNTS, LANES, PASSES, Patch, SUMS, Sums, WEAK, WHOLE, blocks_of, blur};
 use crate::Result;
 use crate::device::Cpu;
@@ -146,7 +146,7 @@ impl Blocks for OnGpu<'_> {
     }
 
     fn cells(&self, n: usize) -> Result<Vec<Cell>> {
-        GpuCells::new(self.gpu, self.smooth.size())?.compare(&self.smooth, self.laid.buffer(), n)
+        cells_on(self.gpu, &self.smooth, self.laid.buffer(), n)
     }
 }
 
