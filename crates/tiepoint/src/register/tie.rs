@@ -203,6 +203,12 @@ impl TiePoints {
         Self { hidden: masks.map(hidden_parts), ..self }
     }
 
+    /// Matches and the estimate from them.
+    pub(super) fn of(matches: Vec<Match>, found: Estimate) -> Self {
+        let Estimate { b_from_a, inliers, rms_px, iterations } = found;
+        Self { b_from_a: Some(b_from_a), inliers, rms_px, iterations, ..Self::without_model(matches) }
+    }
+
     /// Matches that no model verifies: all are inliers.
     pub(crate) fn without_model(matches: Vec<Match>) -> Self {
         let inliers = (0..matches.len()).collect();
@@ -335,7 +341,7 @@ fn tie_thinned(
             let (tied, rounds) =
                 pair.again(Precision::Guiding, first, &rematch, |matching| search(matching, 1))?;
             if rounds > 0 {
-                return Ok(tied.with_first(some));
+                return Ok(TiePoints { first: some, ..TiePoints::of(tied.matches, tied.found) });
             }
         }
     }
@@ -389,7 +395,7 @@ pub(super) fn tie_points_by(
         None => tied,
         Some(rematch) => pair.again(Precision::Settled, tied, &rematch, search)?.0,
     };
-    Ok(tied.with_first(first))
+    Ok(TiePoints { first, ..TiePoints::of(tied.matches, tied.found) })
 }
 
 /// The error of an estimation with this threshold, with what was compared and what to try; other errors as they are.
@@ -433,15 +439,6 @@ struct Tied {
     found: Estimate,
 }
 
-impl Tied {
-    /// The result, with the matches of the first search.
-    fn with_first(self, first: Vec<Match>) -> TiePoints {
-        let Estimate { b_from_a, inliers, rms_px, iterations } = self.found;
-        let b_from_a = Some(b_from_a);
-        TiePoints { b_from_a, inliers, rms_px, iterations, first, ..TiePoints::without_model(self.matches) }
-    }
-}
-
 impl Pair<'_> {
     /// The places of the matches, and the options of an estimation of this precision.
     fn input(self, precision: Precision, matches: &[Match]) -> (Vec<Correspondence>, RobustOptions) {
@@ -475,7 +472,10 @@ impl Pair<'_> {
         let mut precision = guiding;
         while rounds < most {
             let start = tied.found.b_from_a;
-            let matches = search(&guided(&start, rematch, self.options))?;
+            let radius = rematch.radius * self.options.robust.threshold_px;
+            let guide = Some(Guide { b_from_a: start, radius });
+            let ratio = Some(rematch.ratio);
+            let matches = search(&MatchOptions { guide, ratio, mutual: true, ..self.options.matching })?;
             let settled = matches == tied.matches;
             let last = settled || rounds + 1 == most;
             let wanted = if last { Precision::Settled } else { guiding };
@@ -498,11 +498,6 @@ impl Pair<'_> {
         }
         Ok((tied, rounds))
     }
-}
-
-fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
-    let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
-    MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
 }
 
 /// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over the

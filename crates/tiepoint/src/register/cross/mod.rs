@@ -32,7 +32,7 @@ use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, d
 use crate::feature::{Features, Keypoint};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::geometry::estimate::{estimate, refine, residuals};
-use crate::geometry::{Affine, Correspondence, Estimate, Homography, Model, ModelKind, Similarity};
+use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
 use crate::image::{AnyView, Image, ImageView, Size};
 use crate::matching::{Guide, Match, MatchOptions, match_features};
 use crate::numeric::length;
@@ -499,24 +499,17 @@ fn by_corners(
         None => TiePoints::without_model(matches),
         Some(kind) => {
             let pairs: Vec<Correspondence> = matches.iter().map(|m| m.correspondence(a, b)).collect();
-            let Estimate { b_from_a, inliers, rms_px, iterations } =
-                estimate(kind, &pairs, &options.robust, &processor.cpu)?;
+            let estimated = estimate(kind, &pairs, &options.robust, &processor.cpu)?;
             let off = in_full_pixels(&found.aligned, pictures)?.map_or(0, |(map, _)| {
                 let scale = full_size::spread(&found.aligned.b_from_a, pictures[0].size()).max(1.0);
                 let pixel = scale * pictures[1].full.width as f64 / pictures[1].size().width as f64;
                 let distances = residuals(&Model::Homography(map), &pairs);
-                inliers.iter().filter(|i| distances[**i] > OFF_A_PLANE * pixel).count()
+                estimated.inliers.iter().filter(|i| distances[**i] > OFF_A_PLANE * pixel).count()
             });
-            if (off as f64) < LEAST_OFF * inliers.len() as f64 {
+            if (off as f64) < LEAST_OFF * estimated.inliers.len() as f64 {
                 return Err(Error::Degenerate { model: kind.noun(), reason: ON_A_PLANE });
             }
-            TiePoints {
-                b_from_a: Some(b_from_a),
-                inliers,
-                rms_px,
-                iterations,
-                ..TiePoints::without_model(matches)
-            }
+            TiePoints::of(matches, estimated)
         }
     };
     Ok((features, tie))
