@@ -7,7 +7,7 @@
 use super::channels::{self, SIGMAS};
 use super::intensity::{Intensity, WHOLE};
 use super::lanes::{BINS, COUNTS, LANES, Lanes};
-use super::{Found, MOST, Own, corners, means, polar};
+use super::{Level, MOST, Own, corners, means, polar};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
@@ -198,7 +198,6 @@ struct GpuChannels {
 
 /// What is known of a picture before its corners are: the bins for the three rings, and the response.
 struct Prepared {
-    size: Size,
     rings: Vec<GpuStack<f32>>,
     response: GpuStack<f32>,
     lengths: GpuStack<f32>,
@@ -238,13 +237,8 @@ impl GpuStructure {
         GpuStack::new(&self.gpu, size, 1, count)
     }
 
-    /// Records, as a stage, a kernel whose lanes make the pixels of images of this size.
-    fn pixels<A: KernelArguments>(&self, commands: &mut Commands, size: Size, arguments: A) -> Result<()> {
-        self.pixels_of(commands, (size, 1), arguments)
-    }
-
-    /// As [`pixels`](Self::pixels), for `count` pictures.
-    fn pixels_of<A: KernelArguments>(
+    /// Records, as a stage, a kernel whose lanes make the pixels of `count` images of this size.
+    fn pixels<A: KernelArguments>(
         &self,
         commands: &mut Commands,
         (size, count): (Size, usize),
@@ -295,18 +289,18 @@ impl GpuStructure {
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
         let (size, of, count) = (picture.size(), picture.buffer(), picture.count() / 2);
         let weighted = self.stack(size, 3 * count)?;
-        self.pixels_of(commands, (size, count), Weigh { weighted: weighted.laid(), picture: of })?;
+        self.pixels(commands, (size, count), Weigh { weighted: weighted.laid(), picture: of })?;
         let grids = self.grids(commands, &weighted)?;
         let even = self.stack(size, count)?;
         let normalise =
             Normalise { even: even.laid(), picture: of, weighted: weighted.buffer(), grids: grids.laid() };
-        self.pixels_of(commands, (size, count), normalise)?;
+        self.pixels(commands, (size, count), normalise)?;
         let first = self.filtered(commands, &self.scales[0], &even)?;
         let second = self.filtered(commands, &self.scales[1], &first)?;
         let (first, second) = (first.buffer(), second.buffer());
         let lengths = self.stack(size, 3 * count)?;
         let magnitudes = Magnitudes { lengths: lengths.laid(), first, second, weighted: weighted.buffer() };
-        self.pixels_of(commands, (size, count), magnitudes)?;
+        self.pixels(commands, (size, count), magnitudes)?;
         let grids = self.grids(commands, &lengths)?;
         let (bins, strength) = (self.stack(size, BINS * count)?, self.stack(size, count)?);
         let fill = Fill {
@@ -317,7 +311,7 @@ impl GpuStructure {
             lengths: lengths.buffer(),
             grids: grids.laid(),
         };
-        self.pixels_of(commands, (size, count), fill)?;
+        self.pixels(commands, (size, count), fill)?;
         Ok(GpuChannels { bins, strength, lengths })
     }
 
@@ -331,7 +325,7 @@ impl GpuStructure {
         let count = halves.count() / BINS;
         let lanes = GpuStack::new(&self.gpu, halves.size(), LANES, count)?;
         let arguments = SideBySide { lanes: lanes.laid(), halves: halves.laid(), lengths: lengths.laid() };
-        self.pixels_of(commands, (halves.size(), count), arguments)?;
+        self.pixels(commands, (halves.size(), count), arguments)?;
         Ok(lanes)
     }
 
@@ -357,20 +351,20 @@ impl GpuStructure {
         let smooth = self.filtered(&mut commands, &self.strength, &strength)?;
         let tensor = self.stack(size, 3)?;
         let products = Products { tensor: tensor.laid(), smooth: smooth.buffer() };
-        self.pixels(&mut commands, size, products)?;
+        self.pixels(&mut commands, (size, 1), products)?;
         let tensor = self.filtered(&mut commands, &self.tensor, &tensor)?;
         let response = self.stack(size, 1)?;
         let respond = Respond { response: response.laid(), tensor: tensor.buffer() };
-        self.pixels(&mut commands, size, respond)?;
+        self.pixels(&mut commands, (size, 1), respond)?;
         self.gpu.run(&commands)?;
-        Ok(Prepared { size, rings, response, lengths, lanes })
+        Ok(Prepared { rings, response, lengths, lanes })
     }
 
     /// The corners of every picture, at most `most` each.
     fn corners(&self, pictures: &[Prepared], most: usize, cpu: &Cpu) -> Result<Vec<Vec<Keypoint>>> {
         // Peaks lie at least three pixels apart along one axis.
         let room = |size: Size| size.width.div_ceil(3) * size.height.div_ceil(3);
-        let capacity: usize = pictures.iter().map(|picture| room(picture.size)).sum();
+        let capacity: usize = pictures.iter().map(|picture| room(picture.response.size())).sum();
         let peaks: Buffer<u32> = self.gpu.buffer(capacity * PEAK)?;
         let counts: Buffer<u32> = self.gpu.buffer(1 + pictures.len())?;
         let mut commands = Commands::new();
@@ -385,7 +379,7 @@ impl GpuStructure {
                 capacity: capacity as u32,
                 picture: i as u32,
             };
-            self.pixels(&mut commands, picture.size, find)?;
+            self.pixels(&mut commands, (picture.response.size(), 1), find)?;
         }
         self.gpu.run(&commands)?;
         let counts = counts.to_vec()?;
@@ -396,7 +390,8 @@ impl GpuStructure {
             found[peak[3] as usize].push(corners::keypoint([x, y], response));
         }
         cpu.try_map(pictures.len(), |i| {
-            Ok(corners::spread(found[i].clone(), pictures[i].size, counts[1 + i] as usize, most))
+            let (size, area) = (pictures[i].response.size(), counts[1 + i] as usize);
+            Ok(corners::spread(found[i].clone(), size, area, most))
         })
     }
 
@@ -420,19 +415,19 @@ impl GpuStructure {
             gpu.run(&commands)?;
         }
         let (count, descriptors) = (gpu.upload(&[n as u32])?, GpuDescriptors::U8(bytes));
-        let (dimension, image, signed) = (LENGTH, picture.size, Keypoint::have_signs(corners));
+        let (dimension, image, signed) = (LENGTH, picture.response.size(), Keypoint::have_signs(corners));
         Ok(GpuFeatures { count, keypoints, descriptors, dimension, image, signed })
     }
 
-    /// The corners of pictures at sizes, with their descriptors, in pixels at these sizes.
+    /// Levels at scales and sizes of pictures, whose corners are still in their own pixels.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
-    pub(super) fn levels(&self, wanted: &[(&Intensity, Size)], cpu: &Cpu) -> Result<Vec<Found>> {
+    pub(super) fn levels(&self, wanted: &[(&Intensity, f64, Size)], cpu: &Cpu) -> Result<Vec<Level>> {
         let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
         let (mut prepared, mut pictures) =
             (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
-        for &(intensity, size) in wanted {
+        for &(intensity, _, size) in wanted {
             if uploaded.last().is_none_or(|(of, _)| !std::ptr::eq(*of, intensity)) {
                 uploaded.push((intensity, self.upload([intensity], cpu)?));
             }
@@ -445,15 +440,16 @@ impl GpuStructure {
             prepared.iter().zip(&corners).map(|(picture, corners)| self.describe(picture, corners));
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
         let found = prepared.into_iter().zip(pictures).zip(corners.into_iter().zip(described));
-        let found = found.map(|((picture, intensity), (keypoints, on_device))| {
-            let features = Features::without_descriptors(keypoints, picture.size);
+        let found = found.zip(wanted).map(|(((picture, intensity), (keypoints, on_device)), wanted)| {
+            let &(_, scale, size) = wanted;
+            let features = Features::without_descriptors(keypoints, size);
             let own = picture.lanes.map(|lanes| Own {
                 lanes: Lanes::Device(GpuImage::clone(&lanes)),
                 on_device: Some(intensity),
             });
-            Ok(Found { features, own: own.unwrap_or_default(), on_device: Some(on_device) })
+            Level { scale, features, own: own.unwrap_or_default(), on_device: Some(on_device) }
         });
-        found.collect()
+        Ok(found.collect())
     }
 
     /// A picture's grey and counts, as they are on the device, on a grid of `size`. What counts is not rounded yet.

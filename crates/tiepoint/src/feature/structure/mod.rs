@@ -125,14 +125,6 @@ pub(crate) struct Own {
     on_device: Option<GpuStack<f32>>,
 }
 
-/// What a device finds in a picture at one size.
-struct Found {
-    /// In pixels at this size.
-    features: Features,
-    own: Own,
-    on_device: Option<GpuFeatures>,
-}
-
 /// The least side of a level, in pixels; a picture that is smaller has one level.
 const LEAST_SIDE: f64 = 24.0;
 
@@ -186,25 +178,25 @@ impl<'p> StructureFinder<'p> {
                 wanted.push((of, scale(i), Size::new(part(full.width), part(full.height))));
             }
         }
-        let sizes: Vec<_> = wanted.iter().map(|(of, _, size)| (pictures[*of].0, *size)).collect();
+        let sizes: Vec<_> = wanted.iter().map(|(of, scale, size)| (pictures[*of].0, *scale, *size)).collect();
         let found = self.processor.gpu_or_cpu(
             "structure",
             |gpu| self.on(gpu)?.levels(&sizes, &self.processor.cpu),
             |cpu| {
                 let _stage = cpu.stage("structure");
-                cpu.try_map(sizes.len(), |i| found_in(sizes[i].0, sizes[i].1, cpu))
+                cpu.try_map(sizes.len(), |i| found_in(sizes[i], cpu))
             },
         )?;
         let mut levels = [const { vec![] }; N];
-        for ((of, scale, size), Found { mut features, own, on_device }) in wanted.into_iter().zip(found) {
+        for ((of, _, size), mut level) in wanted.into_iter().zip(found) {
             let full = pictures[of].0.size();
             let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
-            for k in &mut features.keypoints {
+            for k in &mut level.features.keypoints {
                 (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
                 k.scale *= ratio[0];
             }
-            features.image = full;
-            levels[of].push(Level { scale, features, own, on_device });
+            level.features.image = full;
+            levels[of].push(level);
         }
         Ok(levels)
     }
@@ -273,13 +265,14 @@ fn lanes_of(picture: &Intensity, cpu: &Cpu) -> Result<Lanes> {
     Ok(Lanes::Host(Arc::new(halved_lanes(&Channels::of(picture, cpu)?, cpu)?)))
 }
 
-fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {
+/// A level whose corners are still in its own pixels.
+fn found_in((intensity, scale, size): (&Intensity, f64, Size), cpu: &Cpu) -> Result<Level> {
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let keypoints = corners::corners(&channels, MOST, cpu)?;
     let lanes = halved_lanes(&channels, cpu)?;
     let features = described(keypoints, &lanes, cpu)?;
     let lanes = if size == intensity.size() { Lanes::Host(Arc::new(lanes)) } else { Lanes::default() };
-    Ok(Found { features, own: Own { lanes, on_device: None }, on_device: None })
+    Ok(Level { scale, features, own: Own { lanes, on_device: None }, on_device: None })
 }
 
 /// Corners with their descriptors, in pixels of a picture with these channels at half its size.
