@@ -13,7 +13,8 @@ pub use gpu::prepare_on_device;
 pub(crate) use spread::value as value_of_key;
 
 use super::{
-    AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey, no_data,
+    AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, PixelKind, Size, check_mask, grey,
+    no_data,
 };
 use crate::{Error, Result, by_pixel, device::Cpu};
 use holes::fill;
@@ -114,8 +115,7 @@ pub(super) fn prepare_shown<'a>(
         mask = mask.and(far_from(shown, |m| m == 0, HOLE_MARGIN, cpu))?;
     }
     let _stage = cpu.stage("range");
-    let plan = Plan::of(image.view(), mask.view(), range, cpu);
-    let (image, holes) = plan.apply(image, cpu);
+    let (image, holes) = scaled(image, mask.view(), range, cpu)?;
     Ok(Prepared { image, mask: mask.and(holes)? })
 }
 
@@ -128,62 +128,61 @@ fn no_narrower([low, high]: [f32; 2], width: f32) -> [f32; 2] {
     [low - more, high + more]
 }
 
-/// What has to be done to an image.
-struct Plan {
-    /// The values that become black and white; `None` if they already are.
-    ends: Option<[f32; 2]>,
-    has_holes: bool,
+/// The values of an image of this type that become black and white; `None` if they already are. `counted` are those of
+/// [`Range::Auto`].
+fn ends(
+    kind: PixelKind,
+    range: Range,
+    counted: impl FnOnce() -> Result<Option<[f32; 2]>>,
+) -> Result<Option<[f32; 2]>> {
+    Ok(match (kind, range) {
+        (PixelKind::U8, Range::Auto) => None,
+        (PixelKind::U8 | PixelKind::U16, Range::Between(low, high)) => Some([low, high]),
+        (PixelKind::U16, Range::Auto) => {
+            counted()?.filter(|ends| *ends != [0.0, 65535.0]).map(|ends| no_narrower(ends, LEAST_LEVELS))
+        }
+        (PixelKind::F32, Range::Between(low, high)) => Some([low, high]).filter(|ends| *ends != [0.0, 1.0]),
+        (PixelKind::F32, Range::Auto) => counted()?.filter(|ends| *ends != [0.0, 1.0]),
+    })
 }
 
-impl Plan {
-    fn of(image: AnyView<'_>, mask: Option<ImageView<'_, u8>>, range: Range, cpu: &Cpu) -> Self {
-        match (image, range) {
-            (AnyView::U8(_), Range::Auto) => Self { ends: None, has_holes: false },
-            (AnyView::U8(_) | AnyView::U16(_), Range::Between(low, high)) => {
-                Self { ends: Some([low, high]), has_holes: false }
-            }
-            (AnyView::U16(image), Range::Auto) => {
-                let ends = spread::of_levels(image, mask, cpu).filter(|ends| *ends != [0.0, 65535.0]);
-                Self { ends: ends.map(|ends| no_narrower(ends, LEAST_LEVELS)), has_holes: false }
-            }
-            (AnyView::F32(image), range) => {
-                let counted = Floats::count(image, mask, cpu);
-                let ends = match range {
-                    Range::Between(low, high) => [low, high],
-                    Range::Auto => counted.ends().unwrap_or([0.0, 1.0]),
-                };
-                Self { ends: Some(ends).filter(|ends| *ends != [0.0, 1.0]), has_holes: counted.holes > 0 }
-            }
+/// The image of one channel from black to white, and where it has holes the mask that excludes them.
+fn scaled<'a>(
+    image: AnyCow<'a>,
+    mask: Option<ImageView<'_, u8>>,
+    range: Range,
+    cpu: &Cpu,
+) -> Result<(AnyCow<'a>, Option<Image<u8>>)> {
+    let view = image.view();
+    let floats = if let AnyView::F32(image) = view { Some(Floats::count(image, mask, cpu)) } else { None };
+    let ends = ends(view.pixel(), range, || match (view, &floats) {
+        (AnyView::U16(image), _) => spread::of_levels(image, mask, cpu),
+        (_, Some(floats)) => spread::of_counted(floats),
+        (_, None) => Ok(None),
+    })?;
+    let has_holes = floats.is_some_and(|floats| floats.holes > 0);
+    let stretch = match ends {
+        None if !has_holes => return Ok((image, None)),
+        None => None,
+        Some(ends) => Some(Stretch::new(ends)),
+    };
+    let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
+    let source: ByPixel<Source<'_, u8>, Source<'_, u16>, Source<'_, f32>> = match image {
+        AnyCow::Borrowed(view) => by_pixel!(map view, view => Source::Borrowed(view)),
+        AnyCow::Owned(image) => by_pixel!(map image, image => Source::Owned(image)),
+    };
+    let made: AnyImage = match source {
+        ByPixel::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
+        ByPixel::U16(image) => image.mapped(|v| u16::from_f32(unit(f32::from(v)) * u16::WHITE), cpu).into(),
+        ByPixel::F32(image) if has_holes => {
+            let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
+            let mut image = image.owned();
+            fill(&mut image, &|_, _, v| v.is_finite(), cpu);
+            return Ok((AnyCow::Owned(Source::Owned(image).mapped(unit, cpu).into()), Some(mask)));
         }
-    }
-
-    /// The finished image, and where it has holes the mask that excludes them.
-    fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> (AnyCow<'a>, Option<Image<u8>>) {
-        let stretch = match self.ends {
-            None if !self.has_holes => return (image, None),
-            None => None,
-            Some(ends) => Some(Stretch::new(ends)),
-        };
-        let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
-        let source: ByPixel<Source<'_, u8>, Source<'_, u16>, Source<'_, f32>> = match image {
-            AnyCow::Borrowed(view) => by_pixel!(map view, view => Source::Borrowed(view)),
-            AnyCow::Owned(image) => by_pixel!(map image, image => Source::Owned(image)),
-        };
-        let made: AnyImage = match source {
-            ByPixel::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
-            ByPixel::U16(image) => {
-                image.mapped(|v| u16::from_f32(unit(f32::from(v)) * u16::WHITE), cpu).into()
-            }
-            ByPixel::F32(image) if self.has_holes => {
-                let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
-                let mut image = image.owned();
-                fill(&mut image, &|_, _, v| v.is_finite(), cpu);
-                return (AnyCow::Owned(Source::Owned(image).mapped(unit, cpu).into()), Some(mask));
-            }
-            ByPixel::F32(image) => image.mapped(unit, cpu).into(),
-        };
-        (AnyCow::Owned(made), None)
-    }
+        ByPixel::F32(image) => image.mapped(unit, cpu).into(),
+    };
+    Ok((AnyCow::Owned(made), None))
 }
 
 /// The linear map that takes two values to 0 and 1.
