@@ -95,11 +95,7 @@ pub(super) fn read(
     let stored = if plan.tiled { plan.cell.width } else { width };
     let row = plan.row_bytes(stored);
     let needed = row * rows;
-    let mut bytes = unpacked(packed, plan.coding, needed)?;
-    if bytes.len() < needed {
-        return Err(format!("strip or tile {cell} of the TIFF is too short").into());
-    }
-    bytes.truncate(needed);
+    let mut bytes = first(needed, unpacked(packed, plan.coding, needed)?, cell)?;
     let mut order = plan.order;
     for row in bytes.chunks_exact_mut(row) {
         order = unpredicted(row, plan)?;
@@ -157,7 +153,11 @@ fn by_crate(
     if plan.colour == Colour::WhiteIsZero {
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
     }
-    let needed = plan.row_bytes(width) * rows;
+    first(plan.row_bytes(width) * rows, bytes, cell)
+}
+
+/// The first `needed` bytes of a cell.
+fn first(needed: usize, mut bytes: Vec<u8>, cell: usize) -> Result<Vec<u8>, Fault> {
     if bytes.len() < needed {
         return Err(format!("strip or tile {cell} of the TIFF is too short").into());
     }
