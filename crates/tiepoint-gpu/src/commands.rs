@@ -72,11 +72,7 @@ impl Command {
         match self {
             Self::Launch { .. } => 1,
             Self::Together(lists) => lists.iter().flatten().map(Self::launches).sum(),
-            Self::Zero { .. }
-            | Self::Copy { .. }
-            | Self::CopyRows { .. }
-            | Self::Upload { .. }
-            | Self::Download { .. } => 0,
+            _ => 0,
         }
     }
 

@@ -96,11 +96,6 @@ impl OutputFormat {
         }
         Ok(())
     }
-
-    /// Whether the last of two or four channels is alpha in this format.
-    fn ends_with_alpha(self) -> bool {
-        matches!(self, Self::Png | Self::Pam | Self::Exr)
-    }
 }
 
 /// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
@@ -164,7 +159,9 @@ pub fn write_known<'a>(
     let (path, view) = (path.as_ref(), image.into());
     let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
     let format = OutputFormat::of(path)?;
-    if format.ends_with_alpha() && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
+    // In these the last of two or four channels is alpha.
+    let ends_with_alpha = matches!(format, OutputFormat::Png | OutputFormat::Pam | OutputFormat::Exr);
+    if ends_with_alpha && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
         let n = view.channels();
         let reason = format!(
             "is to hold {n} channels without alpha, the last of which would be read as alpha; .tif and .npy hold any channels"

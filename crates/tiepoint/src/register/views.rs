@@ -386,24 +386,18 @@ mod tests {
     use super::*;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
+    use crate::geometry::Homography;
     use crate::image::Size;
     use crate::synth::{Scene, SceneOptions, viewpoint};
 
-    /// A plane seen from the front and at 65° to its normal.
-    fn askance() -> (Scene<u8>, Size) {
-        let size = Size::new(400, 300);
-        let view = viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap();
-        let squeezed =
-            crate::geometry::Homography::new([[0.4, 0.0, 120.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
-        let truth = squeezed.compose(&view);
-        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
-        (Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap(), size)
-    }
-
     #[test]
     fn a_tilted_plane_is_found_only_by_views_and_on_every_device() {
-        let (scene, size) = askance();
-        let cpu = Cpu::with_threads(2).unwrap();
+        // A plane seen from the front and at 65° to its normal.
+        let (size, cpu) = (Size::new(400, 300), Cpu::with_threads(2).unwrap());
+        let squeezed = Homography::new([[0.4, 0.0, 120.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
+        let truth = squeezed.compose(&viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap());
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
+        let scene = Scene::<u8>::render(&options, &cpu).unwrap();
         let tied_by = |modality: Modality, views: Views, processor: &Processor| {
             let finder = Detector::default().open(processor).unwrap();
             let images = [(&scene.reference).into(), (&scene.moving).into()];

@@ -129,11 +129,6 @@ impl Upper {
         Self { of_bin: vec![0; 1 << 16], ends }
     }
 
-    fn add(&mut self, key: u32) {
-        self.of_bin[key as usize >> 16] += 1;
-        self.meet([End { key, count: 1 }; 2]);
-    }
-
     fn meet(&mut self, [least, greatest]: [End; 2]) {
         let [low, high] = &mut self.ends;
         low.meet(least, least.key < low.key);
@@ -197,7 +192,11 @@ impl<'a, 'm> Floats<'a, 'm> {
         let count = |rows| {
             let (mut upper, mut holes) = (Upper::new(), 0);
             values.each(rows, |v, counts| match v.is_finite() {
-                true if counts => upper.add(key(v)),
+                true if counts => {
+                    let key = key(v);
+                    upper.of_bin[key as usize >> 16] += 1;
+                    upper.meet([End { key, count: 1 }; 2]);
+                }
                 true => {}
                 false => holes += 1,
             });

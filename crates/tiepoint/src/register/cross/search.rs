@@ -239,7 +239,12 @@ pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Res
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let voted = &*voted;
     let fits = cpu.try_map(voted.len().min(FITTED), |i| {
-        let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
+        // Turn and scale are the same, or next to these.
+        let is_near = |other: &&Voted| {
+            let turns = (other.at[0] - voted[i].at[0]).rem_euclid(TURNS as i32);
+            turns.min(TURNS as i32 - turns) <= 1 && (other.at[1] - voted[i].at[1]).abs() <= 1
+        };
+        let near = voted.iter().filter(is_near).flat_map(|v| &v.ends);
         Ok(Fit::new(&voted[i], near.copied().collect()))
     })?;
     let parts = |(i, fit): (usize, &Fit)| (0..fit.samples.len()).step_by(PART).map(move |start| (i, start));
@@ -254,17 +259,16 @@ pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Res
     found.sort_by_key(|h| Reverse(h.cells));
     let mut kept: Vec<Hypothesis> = Vec::new();
     for one in found {
-        if !kept.iter().any(|other| alike(other, &one)) {
+        // Both map three places of a picture to almost the same places: less than 12 pixels apart.
+        let is_like = |other: &Hypothesis| {
+            let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
+            places.iter().all(|p| squared(minus(other.apply(*p), one.apply(*p))) < 144.0)
+        };
+        if !kept.iter().any(is_like) {
             kept.push(one);
         }
     }
     Ok(kept)
-}
-
-/// Whether two similarities map three places of a picture to almost the same places: less than 12 pixels apart.
-fn alike(a: &Hypothesis, b: &Hypothesis) -> bool {
-    let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
-    places.iter().all(|p| squared(minus(a.apply(*p), b.apply(*p))) < 144.0)
 }
 
 fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
@@ -295,14 +299,6 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
         None => (0.0, vec![]),
     };
     Voted { ends, at, turn, score, together }
-}
-
-impl Voted {
-    /// Whether turn and scale are the same, or next to these.
-    fn is_near(&self, other: &Self) -> bool {
-        let turns = (self.at[0] - other.at[0]).rem_euclid(TURNS as i32);
-        turns.min(TURNS as i32 - turns) <= 1 && (self.at[1] - other.at[1]).abs() <= 1
-    }
 }
 
 /// The square of the distance by which a similarity misses the end of a match in B.

@@ -6,6 +6,7 @@ use super::{BINS, BLOCK, Blocks, COUNTS, LANES, PASSES, Patch, SUMS, Sums, WEAK,
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
+use crate::feature::structure::lanes::Lanes;
 use crate::filter::gpu::GpuFilter;
 use crate::geometry::Homography;
 use crate::image::Size;
@@ -87,7 +88,13 @@ impl<'a> OnGpu<'a> {
         let stack = |count: usize| GpuStack::new(gpu, size, LANES, count);
         let (lanes, mut commands) = (stack(2 * count)?, Commands::new());
         let images = patches.iter().flat_map(|patch| &patch.lanes);
-        images.enumerate().try_for_each(|(i, image)| image.copy_to(&lanes, i, &mut commands))?;
+        images.enumerate().try_for_each(|(i, image)| match image {
+            Lanes::Host(image) => lanes.write(i, image.view()),
+            Lanes::Device(image) => {
+                let to = (lanes.buffer(), i * lanes.step(), lanes.pitch());
+                image.copy_rows(&mut commands, 0, to, image.size().height)
+            }
+        })?;
         gpu.run(&commands)?;
         Ok(Self {
             gpu,
@@ -156,7 +163,6 @@ mod tests {
     use super::*;
     use crate::device::Processor;
     use crate::device::gpu::all;
-    use crate::feature::structure::lanes::Lanes;
     use crate::feature::structure::{Channels, Intensity, halved_lanes};
     use crate::geometry::ModelKind;
     use crate::image::{AnyView, Image};
