@@ -420,9 +420,6 @@ impl GpuStructure {
     }
 
     /// Levels at scales and sizes of pictures, whose corners are still in their own pixels.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
     pub(super) fn levels(&self, wanted: &[(&Intensity, f64, Size)], cpu: &Cpu) -> Result<Vec<Level>> {
         let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
         let (mut prepared, mut pictures) =
@@ -453,9 +450,6 @@ impl GpuStructure {
     }
 
     /// A picture's grey and counts, as they are on the device, on a grid of `size`. What counts is not rounded yet.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn resampled(
         &self,
         picture: &GpuStack<f32>,
@@ -469,9 +463,6 @@ impl GpuStructure {
     }
 
     /// [`halved_lanes`](super::halved_lanes) of the channels of pictures of one size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn halved_lanes(&self, pictures: &GpuStack<f32>) -> Result<Vec<Lanes>> {
         let mut commands = Commands::new();
         let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, pictures)?;
@@ -488,9 +479,6 @@ impl GpuStructure {
     }
 
     /// Channels at half their size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn halved(&self, lanes: &GpuImage<f32>) -> Result<GpuImage<f32>> {
         let mut commands = Commands::new();
         let from = GpuStack::of(lanes, &mut commands)?;

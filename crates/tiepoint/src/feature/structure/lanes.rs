@@ -34,9 +34,6 @@ impl Lanes {
     }
 
     /// In the host's memory.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the device failed.
     pub(crate) fn on_host(&self, cpu: &Cpu) -> Result<Arc<Image<f32>>> {
         match self {
             Self::Host(image) => Ok(image.clone()),

@@ -75,9 +75,6 @@ impl Level {
     }
 
     /// The corners in pixels of the picture, with their descriptors.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the GPU that has them fails.
     pub(crate) fn on_host(&self) -> Result<Cow<'_, Features>> {
         let Some(GpuFeatures { descriptors, dimension, .. }) = &self.on_device else {
             return Ok(Cow::Borrowed(&self.features));
@@ -87,27 +84,18 @@ impl Level {
     }
 
     /// The same in the host's memory, without the picture.
-    ///
-    /// # Errors
-    /// As [`on_host`](Self::on_host).
     pub(crate) fn to_host(&self) -> Result<Self> {
         let features = self.on_host()?.into_owned();
         Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
     }
 
     /// As [`to_host`](Self::to_host), with only the corners of these numbers, which must be in range.
-    ///
-    /// # Errors
-    /// As [`on_host`](Self::on_host) and [`Features::subset`].
     pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
         let features = self.on_host()?.subset(corners)?;
         Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
     }
 
     /// The same in the memory of a GPU, where keypoints may be in pixels of the level, not of the picture.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
         match &self.on_device {
             Some(features) => Ok(features.clone()),
@@ -141,9 +129,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The stages on the processor's GPU.
-    ///
-    /// # Errors
-    /// As [`GpuStructure::new`].
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<&GpuStructure> {
         match self.on_gpu.get() {
             Some(stages) => Ok(stages),
@@ -157,9 +142,6 @@ impl<'p> StructureFinder<'p> {
     /// The corners of pictures, each at its own size, which is level 0, and at smaller ones down to 1 / `range` of it.
     /// Each level is smaller than the one before by a third of an octave or a little less. Only those levels are made
     /// whose numbers lie in the range that is given with the picture.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub(crate) fn levels<const N: usize>(
         &self,
         pictures: &[(&Intensity, Range<usize>); N],
@@ -202,9 +184,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The channels, at half its size, of a picture resampled on a grid of `size`.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn resampled(
         &self,
         (intensity, own): (&Intensity, &Own),
@@ -229,9 +208,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// Channels at half their size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn halved(&self, lanes: &Lanes) -> Result<Image<f32>> {
         let cpu = &self.processor.cpu;
         match lanes {
@@ -245,9 +221,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The channels, at half their size, of pictures of one size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn halved_lanes(&self, pictures: &[Intensity]) -> Result<Vec<Lanes>> {
         self.processor.gpu_or_cpu(
             "structure",
