@@ -2,27 +2,20 @@
 
 use super::*;
 use crate::device::{Cpu, Processor};
+use crate::files::tests::Folder;
 use crate::geometry::warp::{Interpolation, WarpOptions};
 use crate::geometry::{Homography, Model};
 use crate::register::warp_onto;
 use proptest::prelude::*;
-use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{fs, path::PathBuf};
 
-/// A file name that no other test uses; the file is removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(extension: &str) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("tiepoint-image-{}-{n}.{extension}", std::process::id())))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file in a folder that no other test uses; the folder is removed on drop.
+fn scratch(extension: &str) -> (Folder, PathBuf) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let folder = Folder::new(&format!("image-{}", NEXT.fetch_add(1, Relaxed)));
+    let file = folder.join("a").with_extension(extension);
+    (folder, file)
 }
 
 /// Pseudo-random bits for element `i`.
@@ -40,10 +33,10 @@ fn image_of(kind: usize, size: Size, channels: usize) -> AnyImage {
     }
 }
 
-fn written(extension: &str, image: &AnyImage) -> Vec<u8> {
-    let file = Scratch::new(extension);
-    write(&file.0, image).unwrap();
-    fs::read(&file.0).unwrap()
+fn written<'a>(extension: &str, image: impl Into<AnyView<'a>>) -> Vec<u8> {
+    let (_folder, file) = scratch(extension);
+    write(&file, image).unwrap();
+    fs::read(&file).unwrap()
 }
 
 fn decoded(bytes: &[u8]) -> Result<AnyImage> {
@@ -57,11 +50,11 @@ fn bands_none_of_which_is_alpha_are_not_written_where_the_last_would_be() {
         let image = image_of(kind, Size::new(5, 4), channels);
         let layout = Layout { alpha: None, ..Layout::usual(channels) };
         for extension in ["png", "pam", "exr"] {
-            let file = Scratch::new(extension);
-            let told = write_known(&file.0, &image, &Known { layout: Some(layout), ..Known::default() });
+            let (_folder, file) = scratch(extension);
+            let told = write_known(&file, &image, &Known { layout: Some(layout), ..Known::default() });
             assert!(matches!(told, Err(Error::Format { .. })), "{channels}, {extension}: {told:?}");
-            assert!(!file.0.exists(), "{extension}");
-            write_known(&file.0, &image, &Known::default()).unwrap();
+            assert!(!file.exists(), "{extension}");
+            write_known(&file, &image, &Known::default()).unwrap();
         }
     }
 }
@@ -71,13 +64,13 @@ fn the_header_tells_size_and_type() {
     for extension in ["png", "tif", "pfm"] {
         for kind in 0..3 {
             let image = image_of(kind, Size::new(37, 23), 1);
-            let file = Scratch::new(extension);
-            write(&file.0, &image).unwrap();
-            let whole = read(&file.0, &ReadOptions::default()).unwrap();
-            let shape = read_shape(&file.0, &ReadOptions::default()).unwrap();
+            let (_folder, file) = scratch(extension);
+            write(&file, &image).unwrap();
+            let whole = read(&file, &ReadOptions::default()).unwrap();
+            let shape = read_shape(&file, &ReadOptions::default()).unwrap();
             assert_eq!(shape, (whole.size(), whole.view().pixel()), "{extension}, {kind}");
             let narrow = ReadOptions::default().with_max_pixels(100);
-            assert!(read_shape(&file.0, &narrow).is_err(), "{extension}, {kind}: above the limit");
+            assert!(read_shape(&file, &narrow).is_err(), "{extension}, {kind}: above the limit");
         }
     }
     assert!(read_shape("no such file.png", &ReadOptions::default()).is_err(), "there is none");
@@ -207,15 +200,14 @@ fn samples_of_every_kind_are_read() {
 
 #[test]
 fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
-    let file = Scratch::new("tif");
+    let (_folder, file) = scratch("tif");
     let bands = "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.01</Item></GDALMetadata>";
     let ramp = Image::from_fn(Size::new(9, 5), |x, y| (x * 100 + y) as u16);
-    write_known(&file.0, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
-    let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+    write_known(&file, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
+    let read = read_file(&file, &ReadOptions::default()).unwrap();
     assert_eq!(read.bands.as_deref(), Some(bands));
-    write_known(&file.0, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() })
-        .unwrap();
-    let bytes = fs::read(&file.0).unwrap();
+    write_known(&file, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() }).unwrap();
+    let bytes = fs::read(&file).unwrap();
     let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let first = usize::from(word(4));
     let tags: Vec<u16> = (0..usize::from(word(first))).map(|i| word(first + 2 + 12 * i)).collect();
@@ -249,15 +241,15 @@ fn pixels_without_data_are_hidden() {
             |x, y| if (10..20).contains(&x) && y > 12 { 7_u16 } else { 100 + (x * y) as u16 },
         );
     let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
-    let file = Scratch::new("tif");
+    let (_folder, file) = scratch("tif");
     for (no_data, valid, zeros, compression) in [
         (Some(7.0), None, 10 * 17, Compression::None),
         (None, Some(&valid), 30, Compression::Zstd),
         (None, Some(&valid), 30, Compression::Deflate),
         (Some(-1.0), None, 0, Compression::Zstd),
     ] {
-        write_known(&file.0, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
-        let read = read_file(&file.0, &options).unwrap();
+        write_known(&file, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
+        let read = read_file(&file, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
         assert_eq!(found, zeros, "{no_data:?}");
@@ -265,20 +257,15 @@ fn pixels_without_data_are_hidden() {
     let seen = |value: u16| {
         let marked = Image::from_fn(size, |x, y| if ramp.row(y)[x] == 7 { value } else { ramp.row(y)[x] });
         let known = Known { no_data: Some(value.into()), ..Known::default() };
-        write_known(&file.0, &marked, &known).unwrap();
-        read_file(&file.0, &options)
-            .unwrap()
-            .prepared(Mask::All, Range::Auto, &cpu)
-            .unwrap()
-            .image
-            .into_image()
+        write_known(&file, &marked, &known).unwrap();
+        read_file(&file, &options).unwrap().prepared(Mask::All, Range::Auto, &cpu).unwrap().image.into_image()
     };
     assert_eq!(seen(7), seen(60_000), "detectors do not see the values of pixels without data");
-    let (file, beside) = (Scratch::new("png"), Scratch::new("png.msk"));
-    let beside = (file.0.with_extension("png.msk"), beside).0;
-    write_known(&file.0, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();
-    assert_eq!(read_file(&file.0, &options).unwrap().shown, Some(valid), "a mask beside the file");
-    write_known(&file.0, &ramp, &Known::default()).unwrap();
+    let (_folder, file) = scratch("png");
+    let beside = file.with_extension("png.msk");
+    write_known(&file, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();
+    assert_eq!(read_file(&file, &options).unwrap().shown, Some(valid), "a mask beside the file");
+    write_known(&file, &ramp, &Known::default()).unwrap();
     assert!(!beside.exists(), "a mask of an earlier file is not left");
 }
 
@@ -291,11 +278,11 @@ fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
         Image::from_vec((0..24).map(|i| if i == 5 { -32768.0 } else { i as f32 }).collect(), size, 3);
     let colour = colour.unwrap();
     for extension in ["pfm", "npy", "exr"] {
-        let file = Scratch::new(extension);
+        let (_folder, file) = scratch(extension);
         let floats = |image: &Image<f32>, valid| {
             let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
-            write_known(&file.0, image, &known).unwrap();
-            let AnyImage::F32(read) = read(&file.0, &options).unwrap() else { panic!("{extension}: floats") };
+            write_known(&file, image, &known).unwrap();
+            let AnyImage::F32(read) = read(&file, &options).unwrap() else { panic!("{extension}: floats") };
             read.into_vec()
         };
         let marked = |v: f32| if v == -32768.0 { None } else { Some(v) };
@@ -423,9 +410,8 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
         // Wide values are not inverted where white is 0, so their no-data value is not, either.
         (32, 0, b"5\0\0\0", [5, 0, 0, 0], Some(5.0), 1),
     ] {
-        let file = Scratch::new("tif");
-        fs::write(&file.0, tiff_of_bits(bits, white, text, pixels)).unwrap();
-        let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+        let file = tiff_of_bits(bits, white, text, pixels);
+        let read = decode_file(&file, "t", &ReadOptions::default()).unwrap();
         let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
         assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
     }
@@ -462,9 +448,9 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
     };
     let AnyImage::F32(four) = signed(4) else { panic!("no floats") };
     assert_eq!(four.data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
-    let file = Scratch::new("tif");
-    fs::write(&file.0, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
-    assert!(matches!(super::read(&file.0, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
+    let (_folder, file) = scratch("tif");
+    fs::write(&file, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
+    assert!(matches!(super::read(&file, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
 }
 
 #[test]
@@ -584,9 +570,9 @@ fn masks_and_alpha_channels_are_read() {
         let image =
             AnyImage::from(Image::from_vec((0..35 * channels as u8).collect(), size, channels).unwrap());
         for image in [with_alpha(&image, &shown).unwrap(), image] {
-            let file = Scratch::new("png");
-            write(&file.0, &image).unwrap();
-            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap().image;
+            let (_folder, file) = scratch("png");
+            write(&file, &image).unwrap();
+            let read = read_grey_alpha(&file, &options, &cpu).unwrap().image;
             assert_eq!(
                 read.channels(),
                 if image.channels() > channels { 2 } else { 1 },
@@ -597,14 +583,14 @@ fn masks_and_alpha_channels_are_read() {
             assert_eq!(read, expected, "{channels} channels: grey");
         }
     }
-    let file = Scratch::new("png");
-    write(&file.0, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
-    let mask = Mask::read(&file.0, size, &options, &cpu).unwrap().into_image();
+    let (_folder, file) = scratch("png");
+    write(&file, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
+    let mask = Mask::read(&file, size, &options, &cpu).unwrap().into_image();
     assert_eq!(mask, Some(Image::from_fn(size, |x, _| if x > 0 { 255 } else { 0 })), "of 16 bits");
     let floats = Image::from_vec(vec![0.0, -1.0, f32::INFINITY, f32::NAN, 0.5], Size::new(5, 1), 1).unwrap();
-    let counts = Mask::of_size(&floats.into(), &file.0, Size::new(5, 1)).unwrap().into_image();
+    let counts = Mask::of_size(&floats.into(), &file, Size::new(5, 1)).unwrap().into_image();
     assert_eq!(counts.unwrap().data(), [0, 255, 255, 0, 255], "all but 0 and NaN");
-    let refused = Mask::read(&file.0, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
+    let refused = Mask::read(&file, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
     assert!(refused.contains("the mask is 7x5, its image 5x7"), "{refused}");
 }
 
@@ -626,11 +612,7 @@ fn not_a_number_and_infinity_stay() {
                 }
             }
         }
-        let file = Scratch::new("tif");
-        write(&file.0, &image).unwrap();
-        let AnyImage::F32(back) = read(&file.0, &ReadOptions::default()).unwrap() else {
-            panic!("not float")
-        };
+        let AnyImage::F32(back) = decoded(&written("tif", &image)).unwrap() else { panic!("not float") };
         let bits = |i: &Image<f32>| i.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&back), bits(&image), "{name}: written and read back");
     }
