@@ -4,7 +4,7 @@ use super::bands;
 use super::geo::Georeference;
 use crate::device::Cpu;
 use crate::image::write::push_row;
-use crate::image::{AnyView, Compression, Image, ImageView, Known, Layout, Pixel, no_data};
+use crate::image::{AnyView, Compression, Image, ImageView, Known, Layout, Pixel, Size, no_data};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, Write};
 
@@ -156,18 +156,9 @@ fn rows_and_directory<T: Pixel>(
         None => row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64,
     };
     let lengths: Vec<u64> = (0..strips).map(strip_bytes).collect();
-    let mut fields = vec![
-        field(256, FieldType::Long, vec![size.width as u64]),
-        field(257, FieldType::Long, vec![size.height as u64]),
-        field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
-        field(259, FieldType::Short, vec![code]),
-        field(262, FieldType::Short, vec![photometric]),
-        field(273, width.offset(), vec![0; strips]),
-        field(277, FieldType::Short, vec![channels as u64]),
-        field(278, FieldType::Long, vec![rows_per_strip as u64]),
-        field(279, width.offset(), lengths.clone()),
-        field(284, FieldType::Short, vec![1]),
-    ];
+    let bits = vec![8 * size_of::<T>() as u64; channels];
+    let mut fields = entries(size, bits, [code, photometric, rows_per_strip as u64], width, &lengths);
+    fields.push(field(284, FieldType::Short, vec![1]));
     let beside = layout.colours..channels;
     if !beside.is_empty() {
         // 2: alpha that is not multiplied into the colour. 0: not specified.
@@ -202,21 +193,34 @@ fn rows_and_directory<T: Pixel>(
     let Some(mask) = known.valid else { return Ok(()) };
     out.write_all(&vec![0; (end - behind) as usize])?;
     let packed = deflated_bits(mask)?;
-    let mut fields = vec![
-        field(254, FieldType::Long, vec![4]),
-        field(256, FieldType::Long, vec![size.width as u64]),
-        field(257, FieldType::Long, vec![size.height as u64]),
-        field(258, FieldType::Short, vec![1]),
-        field(259, FieldType::Short, vec![8]),
-        field(262, FieldType::Short, vec![4]),
-        field(273, width.offset(), vec![0]),
-        field(277, FieldType::Short, vec![1]),
-        field(278, FieldType::Long, vec![size.height as u64]),
-        field(279, width.offset(), vec![packed.len() as u64]),
-    ];
+    let strip = entries(size, vec![1], [8, 4, size.height as u64], width, &[packed.len() as u64]);
+    let mut fields = [vec![field(254, FieldType::Long, vec![4])], strip].concat();
     fields[6].values[0] = end + width.directory_len(&fields) as u64;
     out.write_all(&width.directory(&fields, end, None))?;
     out.write_all(&packed)
+}
+
+/// The entries of every directory: `bits` of each channel; the numbers of the coding and of the kind of colours, and the
+/// rows of a strip; and the lengths of the strips, whose places are still 0.
+fn entries(
+    size: Size,
+    bits: Vec<u64>,
+    [code, photometric, rows]: [u64; 3],
+    width: Width,
+    lengths: &[u64],
+) -> Vec<Field> {
+    let channels = bits.len() as u64;
+    vec![
+        field(256, FieldType::Long, vec![size.width as u64]),
+        field(257, FieldType::Long, vec![size.height as u64]),
+        field(258, FieldType::Short, bits),
+        field(259, FieldType::Short, vec![code]),
+        field(262, FieldType::Short, vec![photometric]),
+        field(273, width.offset(), vec![0; lengths.len()]),
+        field(277, FieldType::Short, vec![channels]),
+        field(278, FieldType::Long, vec![rows]),
+        field(279, width.offset(), lengths.to_vec()),
+    ]
 }
 
 fn deflated(bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -304,7 +308,7 @@ impl Width {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{ReadOptions, Size, decode};
+    use crate::image::{ReadOptions, decode};
 
     #[test]
     fn big_tiff_is_read_back() {
@@ -315,17 +319,10 @@ mod tests {
         let classic = decode(&file, "classic", &ReadOptions::default()).unwrap();
         assert_eq!(classic, image.clone().into());
         let fields = |width: Width, start: u64| {
-            vec![
-                field(256, FieldType::Long, vec![5]),
-                field(257, FieldType::Long, vec![7]),
-                field(258, FieldType::Short, vec![16; 4]),
-                field(262, FieldType::Short, vec![2]),
-                field(273, width.offset(), (0..4).map(|i| start + 80 * i).collect()),
-                field(277, FieldType::Short, vec![4]),
-                field(278, FieldType::Long, vec![2]),
-                field(279, width.offset(), vec![80, 80, 80, 40]),
-                field(338, FieldType::Short, vec![2]),
-            ]
+            let mut fields = entries(size, vec![16; 4], [1, 2, 2], width, &[80, 80, 80, 40]);
+            fields[5].values = (0..4).map(|i| start + 80 * i).collect();
+            fields.push(field(338, FieldType::Short, vec![2]));
+            fields
         };
         let width = Width::Big;
         let start = (width.head() + width.directory_len(&fields(width, 0))) as u64;
