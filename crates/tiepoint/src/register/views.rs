@@ -259,7 +259,8 @@ impl From<cross::StructureTie> for TiedPictures {
     }
 }
 
-/// Ties two pictures of one sensor together by this many simulated views of each.
+/// Ties two pictures of one sensor together by this many simulated views of each. The matches refer to the features of
+/// all views of each picture, in the picture's own pixels.
 fn tie_simulated(
     pictures: [TiePicture<'_>; 2],
     n: usize,
@@ -271,10 +272,31 @@ fn tie_simulated(
         finder.detect_simulated_besides(found.features.clone(), image, mask, n)
     };
     let [a, b] = pictures.map(features);
-    let tied = tie_views([&a?, &b?], options, processor);
-    let (features, tie) =
-        tied.map_err(|error| with_words(error, &format!(" in {n} simulated views of each"), ""))?;
-    Ok(alike(Some(features), tie, n))
+    let views = [a?, b?];
+    options.check()?;
+    let all = [concatenated(&views[0])?, concatenated(&views[1])?];
+    // The features of each view with the index of the first among those of all views.
+    let numbered = views.each_ref().map(|views| {
+        let starts = views.iter().scan(0, |next, features| {
+            let start = *next;
+            *next += features.len() as u32;
+            Some((features, start))
+        });
+        starts.collect::<Vec<_>>()
+    });
+    let search = |matching: &MatchOptions| {
+        let mut found = Vec::new();
+        for (a, start_a) in &numbered[0] {
+            for (b, start_b) in &numbered[1] {
+                let matches = match_features(a, b, matching, processor)?.into_iter();
+                found.extend(matches.map(|m| Match { a: start_a + m.a, b: start_b + m.b, ..m }));
+            }
+        }
+        Ok(once_each(&all, found))
+    };
+    let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search);
+    let tie = tie.map_err(|error| with_words(error, &format!(" in {n} simulated views of each"), ""))?;
+    Ok(alike(Some(all), tie, n))
 }
 
 /// The error, with words after what was compared and after what to try.
@@ -326,38 +348,6 @@ fn lacks_support(error: &Error) -> bool {
         Error::NoModel { error, .. } => lacks_support(error),
         _ => false,
     }
-}
-
-/// Tie points from the features of views of two pictures, all in the pictures' own pixels. The matches refer to the
-/// features of all views of each picture, which are returned as well.
-fn tie_views(
-    views: [&[Features]; 2],
-    options: &TieOptions,
-    processor: &Processor,
-) -> Result<([Features; 2], TiePoints)> {
-    options.check()?;
-    let all = [concatenated(views[0])?, concatenated(views[1])?];
-    // The features of each view with the index of the first among those of all views.
-    let numbered = views.map(|views| {
-        let starts = views.iter().scan(0, |next, features| {
-            let start = *next;
-            *next += features.len() as u32;
-            Some((features, start))
-        });
-        starts.collect::<Vec<_>>()
-    });
-    let search = |matching: &MatchOptions| {
-        let mut found = Vec::new();
-        for (a, start_a) in &numbered[0] {
-            for (b, start_b) in &numbered[1] {
-                let matches = match_features(a, b, matching, processor)?.into_iter();
-                found.extend(matches.map(|m| Match { a: start_a + m.a, b: start_b + m.b, ..m }));
-            }
-        }
-        Ok(once_each(&all, found))
-    };
-    let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search)?;
-    Ok((all, tie))
 }
 
 /// The best match of each place in either picture, in the order of the index in A.
