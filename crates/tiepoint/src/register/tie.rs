@@ -260,32 +260,31 @@ pub fn tie_points(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    options.check()?;
-    tie_points_of([a, b], Matcher::new(a, b, processor)?, options, &processor.cpu, ENOUGH)
+    tie_features([a, b], [None, None], options, processor, ENOUGH)
 }
 
 /// As [`tie_points`], for features that may be in a GPU's memory, too.
 pub(super) fn tie_found(
-    [a, b]: [&FoundFeatures; 2],
+    found: [&FoundFeatures; 2],
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    options.check()?;
-    let on_device = [a, b].map(|found| found.on_device.clone());
-    let (a, b) = (&a.features, &b.features);
-    let matcher = Matcher::new(a, b, processor)?.with_uploaded(on_device);
-    tie_points_of([a, b], matcher, options, &processor.cpu, ENOUGH)
+    let on_device = found.map(|found| found.on_device.clone());
+    tie_features(found.map(|found| &found.features), on_device, options, processor, ENOUGH)
 }
 
-/// As [`tie_points`], with a matcher of these features, and with `enough` in place of [`ENOUGH`].
-fn tie_points_of(
+/// As [`tie_points`], with `enough` in place of [`ENOUGH`].
+fn tie_features(
     [a, b]: [&Features; 2],
-    mut matcher: Matcher<'_>,
+    on_device: [Option<GpuFeatures>; 2],
     options: &TieOptions,
-    cpu: &Cpu,
+    processor: &Processor,
     enough: usize,
 ) -> Result<TiePoints> {
-    tie_thinned([&a.keypoints, &b.keypoints], options, cpu, enough, |matching, every| match every {
+    options.check()?;
+    let mut matcher = Matcher::new(a, b, processor)?.with_uploaded(on_device);
+    let keypoints = [a.keypoints.as_slice(), &b.keypoints];
+    tie_thinned(keypoints, options, &processor.cpu, enough, |matching, every| match every {
         1 => matcher.match_features(matching),
         _ => matcher.match_some(matching, every),
     })
@@ -616,10 +615,7 @@ mod tests {
         let gpus = crate::device::gpu::all().iter().filter(|gpu| gpu.info().has_f64);
         processors.extend(gpus.map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone())));
         for processor in &processors {
-            let tie = |enough| {
-                let matcher = Matcher::new(&a, &b, processor).unwrap();
-                tie_points_of([&a, &b], matcher, &options, &cpu, enough).unwrap()
-            };
+            let tie = |enough| tie_features([&a, &b], [None, None], &options, processor, enough).unwrap();
             let whole = tie(a.len());
             for enough in [18, 12, 4, 1] {
                 let found = tie(enough);
