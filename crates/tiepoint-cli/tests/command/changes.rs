@@ -113,9 +113,8 @@ impl World {
 
     /// Runs all stages. The error is the message of the command.
     fn collect(&self, name: &str) -> Result<(), String> {
-        let output = self.command(name).arg("--quiet").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        match output.status.code() {
+        let (code, [_, said]) = ran(self.command(name).arg("--quiet"));
+        match code {
             Some(0) => Ok(()),
             Some(1) if !said.contains("panicked") => Err(said),
             other => panic!("{other:?}: {said}"),
