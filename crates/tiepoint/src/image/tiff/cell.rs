@@ -207,11 +207,9 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
 /// Decodes `PackBits`: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
 fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
     let (mut bytes, mut rest) = (Vec::new(), packed);
-    while let Some((&head, after)) = rest.split_first() {
-        rest = after;
-        if bytes.len() >= needed {
-            break;
-        }
+    while bytes.len() < needed
+        && let Some(&head) = rest.split_off_first()
+    {
         match head as i8 {
             n @ 0.. => {
                 let run = rest.split_off(..rest.len().min(n as usize + 1)).unwrap_or_default();
@@ -219,8 +217,7 @@ fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
             }
             -128 => {}
             n => {
-                let Some((&value, after)) = rest.split_first() else { break };
-                rest = after;
+                let Some(&value) = rest.split_off_first() else { break };
                 bytes.extend(std::iter::repeat_n(value, 1 + n.unsigned_abs() as usize));
             }
         }
