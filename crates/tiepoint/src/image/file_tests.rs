@@ -43,6 +43,30 @@ fn decoded(bytes: &[u8]) -> Result<AnyImage> {
     decode(bytes, "test", &ReadOptions::default())
 }
 
+fn file_of(bytes: &[u8]) -> FileImage {
+    decode_file(bytes, "test", &ReadOptions::default()).unwrap()
+}
+
+/// How many pixels a file hides.
+fn hidden(file: &FileImage) -> usize {
+    file.shown.as_ref().map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count())
+}
+
+fn floats(image: AnyImage) -> Image<f32> {
+    let AnyImage::F32(image) = image else { panic!("{:?} in place of floats", image.view().pixel()) };
+    image
+}
+
+fn grey_of(image: &AnyImage) -> AnyImage {
+    grey(image, &Cpu::sequential()).unwrap().into_image()
+}
+
+fn warped(image: &AnyImage, by: Homography, options: &WarpOptions) -> Result<(AnyImage, Image<u8>)> {
+    let cpu = Processor::from(Cpu::sequential());
+    let found = warp_onto(image, image.size(), &Model::Homography(by), options, &cpu)?.into_host()?;
+    Ok((found.image, found.covered))
+}
+
 /// Near infrared beside three colours would hide what is dark in it.
 #[test]
 fn bands_none_of_which_is_alpha_are_not_written_where_the_last_would_be() {
@@ -89,15 +113,13 @@ proptest! {
     #[test]
     fn round_trips(width in 1_usize..40, height in 1_usize..40, kind in 0_usize..3, channels in 1_usize..5) {
         let image = image_of(kind, Size::new(width, height), channels);
-        let grey = grey(&image, &Cpu::sequential()).unwrap().into_image();
+        let grey = grey_of(&image);
         for (extension, expected) in [("tif", image.clone()), ("png", levelled(&image)), ("pam", levelled(&image))] {
             let bytes = written(extension, &image);
             prop_assert_eq!(&decoded(&bytes).unwrap(), &expected, "{}", extension);
-            let expected_grey = super::grey(&expected, &Cpu::sequential()).unwrap().into_image();
             let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap().image;
             prop_assert_eq!(alpha_mask(&by_rows), alpha_mask(&expected), "{}: what shows", extension);
-            let by_rows = super::grey(&by_rows, &Cpu::sequential()).unwrap().into_image();
-            prop_assert_eq!(by_rows, expected_grey, "{} as grey", extension);
+            prop_assert_eq!(grey_of(&by_rows), grey_of(&expected), "{} as grey", extension);
         }
         prop_assert_eq!(decoded(&written("pgm", &grey)).unwrap(), levelled(&grey), "pgm");
         if kind == 2 {
@@ -192,9 +214,7 @@ fn samples_of_every_kind_are_read() {
     for (name, bytes, expected) in exact_samples() {
         assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
         let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap().image;
-        let [by_rows, expected] =
-            [by_rows, expected].map(|image| grey(&image, &Cpu::sequential()).unwrap().into_image());
-        assert_eq!(by_rows, expected, "{name} as grey");
+        assert_eq!(grey_of(&by_rows), grey_of(&expected), "{name} as grey");
     }
 }
 
@@ -220,16 +240,12 @@ fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
 #[test]
 fn pixels_without_data_are_hidden() {
     let (cpu, options) = (Cpu::sequential(), ReadOptions::default());
-    let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);
+    let shown = |file: FileImage| file.into_seen().1.map(Image::into_vec);
     let masked = sample!("masked.tif");
     let expected: Vec<u8> = (0..13).flat_map(|y| (0..21).map(move |x| if x > y { 255 } else { 0 })).collect();
-    assert_eq!(
-        hidden(decode_file(masked, "m", &options).unwrap()),
-        Some(expected.clone()),
-        "a mask in the file"
-    );
+    assert_eq!(shown(file_of(masked)), Some(expected.clone()), "a mask in the file");
     let grey = decode_grey_alpha(masked, "m", &options).unwrap();
-    assert_eq!(hidden(grey.clone()), Some(expected), "as grey");
+    assert_eq!(shown(grey.clone()), Some(expected), "as grey");
     let prepared = grey.prepared(Mask::All, Range::Auto, &cpu).unwrap();
     let counts = prepared.mask.into_image().unwrap();
     assert_eq!((counts.row(0)[10], counts.row(0)[11]), (0, 255), "no nearer than the margin");
@@ -251,8 +267,7 @@ fn pixels_without_data_are_hidden() {
         write_known(&file, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
         let read = read_file(&file, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
-        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
-        assert_eq!(found, zeros, "{no_data:?}");
+        assert_eq!(hidden(&read), zeros, "{no_data:?}");
     }
     let seen = |value: u16| {
         let marked = Image::from_fn(size, |x, y| if ramp.row(y)[x] == 7 { value } else { ramp.row(y)[x] });
@@ -279,15 +294,12 @@ fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
     let colour = colour.unwrap();
     for extension in ["pfm", "npy", "exr"] {
         let (_folder, file) = scratch(extension);
-        let floats = |image: &Image<f32>, valid| {
-            let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
-            write_known(&file, image, &known).unwrap();
-            let AnyImage::F32(read) = read(&file, &options).unwrap() else { panic!("{extension}: floats") };
-            read.into_vec()
-        };
         let marked = |v: f32| if v == -32768.0 { None } else { Some(v) };
         for (image, valid) in [(&grey, Some(&valid)), (&grey, None), (&colour, None)] {
-            let found = floats(image, valid).into_iter().map(|v| (!v.is_nan()).then_some(v));
+            let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
+            write_known(&file, image, &known).unwrap();
+            let found = floats(read(&file, &options).unwrap()).into_vec();
+            let found = found.into_iter().map(|v| (!v.is_nan()).then_some(v));
             assert!(found.eq(image.data().iter().map(|v| marked(*v))), "{extension}");
         }
     }
@@ -295,7 +307,7 @@ fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
 
 #[test]
 fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
-    let (size, cpu) = (Size::new(30, 20), Cpu::sequential());
+    let size = Size::new(30, 20);
     let hole = |x: usize, y: usize| (10..16).contains(&x) && (8..14).contains(&y);
     let values = (0..20).flat_map(|y| (0..30).map(move |x| (x, y)));
     let values = values.flat_map(|(x, y)| [100, 110, if hole(x, y) { 0 } else { 120_u16 }]).collect();
@@ -304,13 +316,7 @@ fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
     let half = Homography::new([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]]).unwrap();
     let resampled = |layout: Layout| {
         let file = FileImage { layout, no_data: Some(0.0), ..AnyImage::from(image.clone()).into() };
-        let place = |image: &AnyImage, fill: f32| {
-            let options = WarpOptions::default().with_fill(fill);
-            let model = Model::Homography(half);
-            let found = warp_onto(image, size, &model, &options, &Processor::from(cpu.clone()))?;
-            let found = found.into_host()?;
-            Ok((found.image, found.covered))
-        };
+        let place = |image: &AnyImage, fill| warped(image, half, &WarpOptions::default().with_fill(fill));
         let AnyImage::U16(found) = file.resampled(size, place).unwrap().image else {
             panic!("the type stays")
         };
@@ -347,7 +353,7 @@ fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
         };
         let same = |image: &AnyImage, _: f32| Ok((image.clone(), Image::filled(size, 1, 255)));
         let found = file.resampled(size, same).unwrap();
-        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        let image = floats(found.image);
         let expected: Vec<f32> = (0..size.area() * 3).map(|i| value(i, -9999.0)).collect();
         assert_eq!(image.data(), expected, "{hole}: only the first band lacks data, and by its value");
         let hidden = found.shown.unwrap();
@@ -355,8 +361,7 @@ fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
         // A mask of the file hides all bands.
         let mut masked = file.clone();
         masked.hide_by(Some(Image::from_fn(size, |x, _| if x == 11 { 0 } else { 255 }))).unwrap();
-        let found = masked.resampled(size, same).unwrap();
-        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        let image = floats(masked.resampled(size, same).unwrap().image);
         let masked = |i: usize| if i / 3 % 12 == 11 { -9999.0 } else { value(i, -9999.0) };
         assert_eq!(image.data(), (0..size.area() * 3).map(masked).collect::<Vec<_>>(), "{hole}");
     }
@@ -401,7 +406,7 @@ fn tiff_of_bits(bits: u16, white: u16, no_data: &[u8; 4], pixels: [u8; 4]) -> Ve
 
 #[test]
 fn no_data_of_few_bits_is_stretched_with_the_pixels() {
-    for (bits, white, text, pixels, no_data, hidden) in [
+    for (bits, white, text, pixels, no_data, count) in [
         (4, 1, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(85.0), 2),
         (4, 0, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(170.0), 2),
         (4, 1, b"255\0", [0x51, 0x25, 0xff, 0x00], None, 0),
@@ -410,10 +415,8 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
         // Wide values are not inverted where white is 0, so their no-data value is not, either.
         (32, 0, b"5\0\0\0", [5, 0, 0, 0], Some(5.0), 1),
     ] {
-        let file = tiff_of_bits(bits, white, text, pixels);
-        let read = decode_file(&file, "t", &ReadOptions::default()).unwrap();
-        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
-        assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
+        let read = file_of(&tiff_of_bits(bits, white, text, pixels));
+        assert_eq!((read.no_data, hidden(&read)), (no_data, count), "{bits} bits, {white}");
     }
 }
 
@@ -426,31 +429,20 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
         file[at + 2..at + 2 + field.len()].copy_from_slice(field);
         file
     };
-    let read = |file: &[u8]| decode_file(file, "t", &ReadOptions::default());
     let pixels = AnyImage::from(Image::from_vec(vec![1_u8, 5, 9, 5], Size::new(4, 1), 1).unwrap());
     let no_length = changed(279, &[3, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(read(&no_length).unwrap().image, pixels, "a strip without a length");
-    assert_eq!(
-        read(&changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0])).unwrap().no_data,
-        Some(5.0),
-        "no zero"
-    );
-    assert_eq!(
-        read(&changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0])).unwrap().image,
-        pixels,
-        "Latin-1"
-    );
-    let signed = |bits: u16| {
-        let mut file = tiff_of_bits(bits, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
-        let at = file.len() - 4 - 12;
-        file[at..].copy_from_slice(&[0x53, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
-        decoded(&file).unwrap()
-    };
-    let AnyImage::F32(four) = signed(4) else { panic!("no floats") };
-    assert_eq!(four.data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    assert_eq!(file_of(&no_length).image, pixels, "a strip without a length");
+    let no_zero = changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0]);
+    assert_eq!(file_of(&no_zero).no_data, Some(5.0), "no zero");
+    let latin = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0]);
+    assert_eq!(file_of(&latin).image, pixels, "Latin-1");
+    let mut signed = tiff_of_bits(4, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
+    let at = signed.len() - 4 - 12;
+    signed[at..].copy_from_slice(&[0x53, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(floats(decoded(&signed).unwrap()).data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
     let (_folder, file) = scratch("tif");
     fs::write(&file, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
-    assert!(matches!(super::read(&file, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
+    assert!(matches!(read(&file, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
 }
 
 #[test]
@@ -497,7 +489,7 @@ fn four_bands_of_jpeg_2000_are_inks_only_where_the_file_says_so() {
     for (number, colours) in [(17_u32, 1), (16, 3)] {
         let mut file = bands.to_vec();
         file[space..space + 4].copy_from_slice(&number.to_be_bytes());
-        let read = decode_file(&file, "bands.jp2", &ReadOptions::default()).unwrap();
+        let read = file_of(&file);
         assert_eq!((read.layout.channels, read.layout.colours), (4, colours), "{number}");
         let AnyImage::U8(image) = &read.image else { panic!("bytes") };
         assert_eq!(image.row(2)[4 * 3..4 * 4], [32, 62, 92, 122], "{number}");
@@ -512,9 +504,7 @@ fn colours_of_transparent_pixels_take_no_part_in_resampling() {
     let size = Size::new(40, 30);
     let hole = |x: usize, y: usize| (10..26).contains(&x) && (8..20).contains(&y) && x + y > 20;
     let turned = Homography::new([[0.98, -0.2, 3.3], [0.2, 0.98, -2.6], [0.0, 0.0, 1.0]]).unwrap();
-    let turned = Model::Homography(turned);
     let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
-    let cpu = Processor::from(Cpu::sequential());
     // Near infrared before the alpha channel is in no usual layout.
     for (n, marked) in [(2, false), (4, false), (4, true), (5, false)] {
         let values = |transparent: f32| -> Vec<f32> {
@@ -541,10 +531,7 @@ fn colours_of_transparent_pixels_take_no_part_in_resampling() {
             let mut file = FileImage::from(image);
             file.layout.alpha = Some(n - 1);
             file.shown = marked.then(|| Image::from_fn(size, |x, y| if x + y == 60 { 0 } else { 255 }));
-            let found = file.resampled(size, |image, fill| {
-                let warped = warp_onto(image, size, &turned, &options.with_fill(fill), &cpu)?.into_host()?;
-                Ok((warped.image, warped.covered))
-            });
+            let found = file.resampled(size, |image, fill| warped(image, turned, &options.with_fill(fill)));
             let found = found.unwrap().image;
             let mut seen = [0, 0];
             let mut pixel = |pixel: Vec<f32>| {
@@ -579,8 +566,7 @@ fn masks_and_alpha_channels_are_read() {
                 "{channels} channels"
             );
             assert_eq!(alpha_mask(&read), alpha_mask(&image), "{channels} channels: what shows");
-            let [read, expected] = [read, image].map(|image| grey(&image, &cpu).unwrap().into_image());
-            assert_eq!(read, expected, "{channels} channels: grey");
+            assert_eq!(grey_of(&read), grey_of(&image), "{channels} channels: grey");
         }
     }
     let (_folder, file) = scratch("png");
@@ -599,7 +585,7 @@ fn not_a_number_and_infinity_stay() {
     for (name, bytes, exact) in
         [("double.tif", sample!("double.tif"), 1e-7), ("half.tif", sample!("half.tif"), 1e-3)]
     {
-        let AnyImage::F32(image) = decoded(bytes).unwrap() else { panic!("{name} is not float") };
+        let image = floats(decoded(bytes).unwrap());
         for y in 0..13 {
             for (x, v) in image.row(y).iter().enumerate() {
                 match (x, y) {
@@ -612,7 +598,7 @@ fn not_a_number_and_infinity_stay() {
                 }
             }
         }
-        let AnyImage::F32(back) = decoded(&written("tif", &image)).unwrap() else { panic!("not float") };
+        let back = floats(decoded(&written("tif", &image)).unwrap());
         let bits = |i: &Image<f32>| i.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&back), bits(&image), "{name}: written and read back");
     }
