@@ -196,8 +196,7 @@ impl OpenCl {
                 let kernel = own::<OpenClKernel>(kernel.as_ref())?;
                 return self.launch(queue, &kernel.kernel, (*groups, *group), arguments, after).map(Some);
             }
-            // One after the other: in two queues NVIDIA's driver runs both at once, but no faster
-            // (`docs/notebook/gpu.md`).
+            // One after the other: NVIDIA's driver runs two queues at once, but no faster (`docs/notebook/gpu.md`).
             Command::Together(lists) => return self.enqueue_all(queue, lists.iter().flatten(), after),
             Command::Zero { memory, bytes } => {
                 let (queue, memory, zero) = (queue.get(), mem(memory.raw), 0_u8);
@@ -533,8 +532,7 @@ impl DriverProgram for OpenClProgram {
         if found != [group[0], group[1], 1] {
             return Err(Error::Usage(format!("kernel {name} declares groups of {found:?}, not {group:?}")));
         }
-        // The compiler has seen the declared size. The kernel's own limit says less: Mesa 22.3 gives its vectors'
-        // length.
+        // The compiler has seen the declared size. As the kernel's own limit Mesa 22.3 gives the length of its vectors.
         let most = self.device.max_work_group_size().map_err(named)?;
         if (group[0] * group[1]) as usize > most {
             return Err(Error::Driver {

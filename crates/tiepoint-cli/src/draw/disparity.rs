@@ -9,8 +9,7 @@ use tiepoint_report::{VIRIDIS, colour_at};
 const LONGEST: usize = 4096;
 const INK: Colour = [235; 3];
 
-/// The range of disparities that the colours show by default: that of the valid ones without the least and the greatest
-/// hundredth. 0 to 1 if there are none.
+/// The range that colours show by default: valid disparities without a hundredth at either end; 0 to 1 if none are.
 pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
     // A million pixels are enough to estimate the hundredths.
     let step = (disparity.data().len() >> 20).max(1);

@@ -49,8 +49,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
     Ok(canvas)
 }
 
-/// Orders ties so that the first are spread over A: the first of every square, then the second of every square, and so
-/// on.
+/// Orders ties so that the first are spread over A: the first of every square, then the second ones, and so on.
 fn spread<'t>(ties: impl Iterator<Item = &'t Tie>, size: Size) -> Vec<&'t Tie> {
     let side = (size.width.max(size.height) as f64 / SQUARES).max(1.0);
     let mut taken: HashMap<[i64; 2], usize> = HashMap::new();

@@ -8,8 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tiepoint::synth::{Random, StereoSceneOptions};
 
-/// The longest time from signal to end: 0.2 s between places where the command looks for signals, the rest for a busy
-/// machine and a driver that compiles.
+/// The longest time from signal to end: 0.2 s between looks for signals, the rest for a busy machine and its compilers.
 const LIMIT: Duration = Duration::from_secs(4);
 
 fn start(folder: &Folder, line: &str) -> Child {

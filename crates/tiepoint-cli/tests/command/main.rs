@@ -36,8 +36,7 @@ use tiepoint::synth::{Scene, SceneOptions, Texture, viewpoint};
 
 const SIZE: Size = Size::new(320, 240);
 
-/// The working directory of the command in one test; names of files are relative to it. It is removed when the test
-/// passes.
+/// The working directory of the command in one test, to which names of files are relative; removed if the test passes.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -5,8 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::{Buffer, Commands};
 
-/// Commands that run at the same time come after those before them and before those after them, in the queue and in a
-/// graph.
+/// Commands that run together come after those before them and before those after, in the queue and in a graph.
 #[test]
 fn commands_that_run_together_keep_their_place_in_the_order() {
     const SIDES: (usize, usize) = (257, 129);
@@ -138,8 +137,7 @@ fn transfers_into_reused_memory_wait_for_its_last_work() {
     }
 }
 
-/// Each round's sum is computed beside the queue from the newest data and read in the queue, which meanwhile works on
-/// the round before.
+/// Each round's sum is computed beside the queue, which meanwhile works on the round before, and read in the queue.
 #[test]
 fn work_beside_the_queue_keeps_its_order() {
     const N: usize = 100_000;

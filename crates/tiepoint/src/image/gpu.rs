@@ -141,8 +141,7 @@ impl<T: Element> GpuImage<T> {
         Ok(packed)
     }
 
-    /// Copies `rows` rows, from row `first` on, to a buffer, which is given with the index of the first number and the
-    /// pitch there.
+    /// Copies `rows` rows, from row `first` on, to a buffer, given with the index of its first number and its pitch.
     pub(crate) fn copy_rows(
         &self,
         commands: &mut Commands,

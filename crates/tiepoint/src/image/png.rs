@@ -92,8 +92,7 @@ fn collect<T: Pixel, const N: usize>(
     Ok(FileImage { orientation: orientation(&mut reader), ..rows.finish()? })
 }
 
-/// Appends the values of a row: bytes as they are; 16 bits and floats (0 to 1 over the whole range) in 16 bits, the higher
-/// byte first.
+/// Appends a row: bytes as they are; 16 bits, and floats (0 to 1 as the whole range) in 16 bits, the higher byte first.
 pub(super) fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
     match T::u8s(row) {
         Some(row) => bytes.extend_from_slice(row),

@@ -230,8 +230,7 @@ fn write_picture(path: &Path, content: impl FnOnce(&mut BufWriter<Opened>) -> io
     }
 }
 
-/// The image as floats, with NaN where a pixel holds no data, and where a channel other than `alpha` has the value
-/// `no_data`.
+/// The image as floats, with NaN where a pixel holds no data or a channel other than `alpha` has the value `no_data`.
 fn with_nan(
     view: &AnyView<'_>,
     valid: Option<&Image<u8>>,

@@ -456,9 +456,8 @@ impl Pair<'_> {
         refine(start, &places, &robust, self.cpu)
     }
 
-    /// Searches near what the model predicts and refines the model, for as long as the number of inliers does not fall.
-    /// Returns the result and the number of rounds that were kept. Models that only lead to another search are found to
-    /// the precision `guiding`.
+    /// Searches near what the model predicts and refines it while the number of inliers does not fall. The result, and
+    /// the number of rounds kept. Models that only lead to another search are found to the precision `guiding`.
     fn again(
         self,
         guiding: Precision,
@@ -499,9 +498,8 @@ impl Pair<'_> {
     }
 }
 
-/// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over the
-/// area that was searched, so the number of matches beyond the inlier threshold tells how many wrong ones lie within
-/// it.
+/// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over what
+/// was searched, so the number beyond the inlier threshold tells how many wrong ones lie within it.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
     // The share of the searched area (a circle about a point, or a band along a line) that is within the threshold.
     let within =

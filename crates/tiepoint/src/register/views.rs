@@ -233,8 +233,7 @@ fn confirmed(
     }
 }
 
-/// How well the structure of pictures agrees under a map, if it agrees only in part. `is_certain`: features show that it does
-/// at full size.
+/// How well the structure of pictures agrees under a map, if only in part. `is_certain`: features show so at full size.
 fn unlike(
     pictures: [cross::Picture<'_>; 2],
     b_from_a: &Similarity,

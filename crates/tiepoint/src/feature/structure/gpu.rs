@@ -35,8 +35,7 @@ const ROW_LANES: u32 = 64;
 const PEAK: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// This kernel and the next four work on several pictures of one size, with one layer of work groups for each
-    /// picture.
+    /// This kernel and the next four work on several pictures of one size, each by a layer of work groups of its own.
     unsafe kernel weigh(groups) = Weigh {
         write weighted (plane: Plane): f32 [plane.numbers(3 * groups[2])],
         read picture: f32 [plane.numbers(2 * groups[2])],
@@ -284,8 +283,7 @@ impl GpuStructure {
         self.filtered(commands, &self.means, &small)
     }
 
-    /// Records [`Channels::of`](super::Channels::of) of pictures' grey and of what counts in them, which may have been
-    /// shrunk.
+    /// Records [`Channels::of`](super::Channels::of) of pictures' grey and of what counts in them, perhaps shrunk.
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
         let (size, of, count) = (picture.size(), picture.buffer(), picture.count() / 2);
         let weighted = self.stack(size, 3 * count)?;

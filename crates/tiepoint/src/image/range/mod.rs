@@ -121,8 +121,7 @@ pub(super) fn prepare_shown<'a>(
 /// The narrowest range of 16-bit values that is stretched from black to white: a narrower one is mostly noise.
 const LEAST_LEVELS: f32 = 32.0;
 
-/// The values of an image of this type that become black and white; `None` if they already are. `counted` are those of
-/// [`Range::Auto`].
+/// The values that become black and white; `None` if they already are. `counted` gives those of [`Range::Auto`].
 fn ends(
     kind: PixelKind,
     range: Range,

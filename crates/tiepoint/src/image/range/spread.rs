@@ -11,8 +11,7 @@ use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};
 use std::ops::Range;
 
-/// At either end one value in this many is ignored. An extreme value that more pixels hold is a mark of no data or
-/// saturation.
+/// At either end one value in this many is ignored. An extreme that more pixels hold marks no data or saturation.
 const IGNORED: u64 = 100;
 
 /// How far the percentiles are moved apart at either end, as a share of their distance.
@@ -244,8 +243,7 @@ fn place(counts: &[u64], mut rank: u64) -> (usize, u64) {
     (counts.len() - 1, 0)
 }
 
-/// An integer that sorts as the float does: the bits, inverted where it is negative, with the sign bit set where it is
-/// not.
+/// An integer that sorts as the float does: its bits, inverted if it is negative, otherwise with the sign bit set.
 fn key(v: f32) -> u32 {
     // Makes −0 equal to 0.
     let bits = (v + 0.0).to_bits();

@@ -46,9 +46,8 @@ impl Coding {
         Err(unread(name))
     }
 
-    /// The most bytes that one byte can expand to. LZW and deflate copy at most their whole window at a time; JPEG
-    /// takes at least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128
-    /// KiB.
+    /// The most bytes that one byte can expand to. LZW and deflate copy at most their whole window at once; JPEG takes
+    /// at least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128 KiB.
     pub(super) fn ratio(self, width: u64) -> u64 {
         match self {
             Self::None => 1,

@@ -30,8 +30,7 @@ const FARTHEST: f64 = 8.0;
 /// A map from A to B with places that correspond, all in pixels of the full pictures.
 pub(super) type Tied = (Homography, Vec<Place>);
 
-/// The map at full size; `None` where pictures were searched at about their own size, or where no larger size gives a
-/// map near this one.
+/// The map at full size; `None` if pictures were searched at about their size, or no larger size gives a map near this.
 pub(super) fn tied(
     pictures: [Picture<'_>; 2],
     searched: [&Structure; 2],

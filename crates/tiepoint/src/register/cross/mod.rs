@@ -51,14 +51,12 @@ const MOST_ENLARGED: f64 = 4.0;
 const WIDEST: f64 = 16.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// How far from its predicted place a corner is searched for, in pixels of the coarser picture. First: where depth may
-/// displace it (epipolar geometry). Second: where only the prediction is inexact (two sensors, whose corners are less
-/// alike).
+/// How far from its predicted place a corner is searched for, in pixels of the coarser picture: where depth may
+/// displace it (epipolar geometry), and where only the prediction is inexact (two sensors: corners are less alike).
 const REACH: [f64; 2] = [16.0, 5.0];
-/// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture;
-/// nearer ones may just be inexact. The scene is flat unless at least the share [`LEAST_OFF`] of the corners that obey
-/// an epipolar geometry lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth
-/// (`docs/notebook/structure.md`).
+/// Corners farther than this from where the map says lie off its plane, in pixels of the coarser picture; nearer ones
+/// may just be inexact. The scene is flat unless at least [`LEAST_OFF`] of the corners that obey an epipolar geometry
+/// lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth (`docs/notebook/structure.md`).
 const OFF_A_PLANE: f64 = 3.0;
 const LEAST_OFF: f64 = 0.1;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
@@ -187,9 +185,8 @@ pub(super) fn tie(
     }))
 }
 
-/// How well the structure of two pictures agrees where one lies on the other as a map says: the mean of `judge`; `None` for
-/// pictures that are too small, or show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust,
-/// counts for little.
+/// How well the structure of two pictures agrees under a map: the mean of `judge`; `None` where they are too small or
+/// show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust, counts for little.
 pub(super) fn agreement(
     pictures: [Picture<'_>; 2],
     b_from_a: &Similarity,
@@ -256,8 +253,7 @@ pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Op
     Ok((!strongest.is_empty()).then_some(mean))
 }
 
-/// [`corner_matches`] lie within this many pixels of where the map says, in pixels of the coarser picture at the size at
-/// which it is searched.
+/// [`corner_matches`] lie within this many pixels of where the map says, at the size at which the coarser is searched.
 pub(crate) const CORNERS_WITHIN: f64 = REACH[1];
 
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
@@ -306,9 +302,8 @@ impl Found {
         self.levels[i].first().map_or(&[], Level::keypoints)
     }
 
-    /// Corners that are each other's most alike by their descriptors, among those within `radius` of where the map
-    /// says. They are described on the common grid, where the pictures are neither turned nor scaled against each
-    /// other.
+    /// Corners within `radius` of where the map says that are each other's most alike by their descriptors, made on
+    /// the common grid, where the pictures are neither turned nor scaled against each other.
     fn matches(&self, radius: f64, processor: &Processor) -> Result<Vec<Match>> {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
@@ -384,8 +379,7 @@ fn found(
     Ok(Some(Found { frame, aligned, places, levels: found }))
 }
 
-/// Hypotheses of a search in which A is turned by half of the angle between two turns, where descriptors at the regular
-/// turns match worst.
+/// Hypotheses with A turned by half of the angle between two turns, where descriptors at the regular turns match worst.
 fn between_turns(
     a: &Intensity,
     b: &[Level],
@@ -407,8 +401,7 @@ fn between_turns(
     Ok(found.iter().map(|hypothesis| hypothesis.after(&turned_from_a)).collect())
 }
 
-/// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
-/// ends with the first that is beyond doubt.
+/// The first hypothesis beyond doubt, aligned, or else the best; `None` if structure agrees no better than by chance.
 fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Own); 2],
@@ -480,8 +473,7 @@ fn onto(full: Size, small: Size) -> Result<Homography> {
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
-/// Corners that correspond, in pixels of the full pictures, and the model of epipolar geometry that is estimated from them,
-/// or none.
+/// Corners that correspond, in pixels of the full pictures, and the epipolar geometry estimated from them, or none.
 fn by_corners(
     found: &Found,
     pictures: [&Structure; 2],

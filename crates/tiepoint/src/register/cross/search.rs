@@ -84,8 +84,7 @@ const SAMPLES: usize = 2000;
 const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far a similarity may be from the combination that is fitted: the square of the ratio of the scales (e^½), and the
-/// tangent of the angle (of 0.4).
+/// How far a similarity may be from the fitted combination: the square of the ratio of scales (e^½), and tan 0.4.
 const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 /// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
@@ -232,8 +231,7 @@ fn matched_on(
     Ok(found.collect())
 }
 
-/// The best hypotheses, by the number of places they cover, without near duplicates, grown to maps no more general than
-/// `kind`.
+/// The best hypotheses, by the places they cover, without near duplicates, grown to maps no more general than `kind`.
 pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Result<Vec<Hypothesis>> {
     let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -309,8 +307,7 @@ fn miss(turn: [f32; 2], shift: [f32; 2], [[ax, ay], [bx, by]]: [[f32; 2]; 2]) ->
     x * x + y * y
 }
 
-/// The number of matches that a similarity misses by less than a distance, given as its square. The ends in A and in B
-/// are columns of x and of y.
+/// How many matches a similarity misses by less than a distance, given squared. Ends in A and B are columns of x and y.
 #[inline(always)]
 fn agree<S: Simd>(
     _: S,
