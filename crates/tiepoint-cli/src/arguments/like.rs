@@ -1,5 +1,4 @@
-//! Command lines of other programs, as this command's: `tiepoint stereo --like mgm …`, or by the name under which it is
-//! started.
+//! Command lines of other programs: `tiepoint stereo --like mgm …`, or by the name under which it is started.
 //!
 //! **mgm** (and `mgm_multi`), as s2p and the Ames Stereo Pipeline call it: `mgm [options] LEFT RIGHT DISPARITY [COST
 //! [BACKFLOW]]`. Its disparities are what is added to x to come to the other image, so its range is ours with the signs

@@ -1,5 +1,4 @@
-//! No result depends on the platform's C library: glibc, musl and others round the logarithm, sine and power
-//! differently.
+//! No result depends on the platform's C library: the logarithm, sine and power of glibc, musl and others differ.
 
 use super::collect::{position, unfinished, with_exif};
 use super::drivers::stand_in;

@@ -1,5 +1,4 @@
-//! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha); and the colours of
-//! transparent pixels.
+//! The alpha channel as a mask, the last of two channels (after grey) or four; and the colours of transparent pixels.
 
 use super::{AnyImage, AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::{Result, by_pixel};

@@ -1,5 +1,4 @@
-//! A work folder keeps the results of a stage as long as the stage has the version that made them. A change of what a
-//! stage computes must therefore raise its version.
+//! A work folder keeps the results of a stage's version, so a change of what the stage computes must raise it.
 
 use super::*;
 use crate::changes::pool;

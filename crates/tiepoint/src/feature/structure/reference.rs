@@ -1,5 +1,4 @@
-//! The plain form of the stages, a value at a time by the formulas of their contracts: the oracle of tests. Filters are
-//! called, because they have oracles of their own.
+//! The oracle of tests: the stages by the formulas of their contracts. Filters are called: they have their own oracles.
 
 use super::channels::Channels;
 use super::intensity::Intensity;

@@ -1,5 +1,4 @@
-//! The range of an image in a device's memory: values are counted on the device, the host chooses the range, and the
-//! device stretches the image.
+//! The range of an image in a device's memory: the device counts values, the host chooses, and the device stretches.
 
 use super::spread::{Counted, End, Upper, of_counted};
 use super::{Range, ends};

@@ -2,8 +2,7 @@
 //!
 //! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data have other ranges: float rasters
 //! hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
-//! [`prepare`] makes an image grey, brings it to the scale that detectors expect, and masks what is transparent or a
-//! hole.
+//! [`prepare`] makes an image grey, brings it to this scale, and masks what is transparent or a hole.
 
 pub(crate) mod gpu;
 mod holes;

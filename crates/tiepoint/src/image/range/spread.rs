@@ -3,8 +3,7 @@
 //! 16-bit values are counted in one pass, with a counter for each value. Floats are counted by a 32-bit key that sorts
 //! as they do (see `key`), in two passes, because a counter for each key would take too much memory. The first pass
 //! counts the upper 16 bits of the keys and finds the least and the greatest value; the second counts the lower 16 bits
-//! of the keys whose upper bits are those of a percentile. Counts are integers, so the number of threads changes
-//! nothing.
+//! of the keys whose upper bits are those of a percentile. Counts are integers, so the threads change nothing.
 
 use crate::Result;
 use crate::device::Cpu;

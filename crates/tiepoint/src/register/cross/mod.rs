@@ -4,8 +4,7 @@
 //! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, by
 //!    mutual nearest neighbours. At the right scale and turn many matches have the same shift. The similarities on
 //!    which matches in the most places agree, grown to more general maps where these explain clearly more, go on to the
-//!    next step. Where the map that they lead to is in doubt, A is
-//!    searched once more, turned by half of the angle between two turns.
+//!    next step. Where their map is in doubt, A is searched once more, turned by half of the angle between two turns.
 //! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
 //!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
 //!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.

@@ -14,8 +14,7 @@
 //! reached. Neighbouring windows share most of their pixels, so for larger pictures a map is fitted to the windows at
 //! every other block along each axis. At the end the windows at every block are the places that correspond.
 //!
-//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps from the
-//! sums.
+//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps of these.
 
 pub(crate) mod gpu;
 

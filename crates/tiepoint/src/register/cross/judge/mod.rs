@@ -16,8 +16,7 @@
 //! of the correlation) must agree by themselves, with a mean of at least 0.68. It was at most 0.64 for outlines that
 //! met, and at least 0.71 for pictures of one scene (`docs/notebook/structure.md`).
 //!
-//! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
-//! are not computed.
+//! A third of the displacements refuses most wrong hypotheses: where their mean is below 0.6, the rest is left out.
 
 pub(crate) mod gpu;
 
