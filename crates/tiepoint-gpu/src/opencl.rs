@@ -354,16 +354,12 @@ impl Driver for OpenCl {
         // SAFETY: one byte of the new memory, from a byte that lives during the call.
         let touched =
             unsafe { write(&self.queue, CL_BLOCKING, (memory, bytes - 1), (&raw const zero, 1), &[]) };
-        match touched {
-            Ok(event) => {
-                drop(Event::new(event));
-                Ok(memory)
-            }
-            Err(code) => {
-                self.free(memory);
-                Err(no_memory("clEnqueueWriteBuffer", code, &self.info.name, bytes))
-            }
-        }
+        let event = touched.map_err(|code| {
+            self.free(memory);
+            no_memory("clEnqueueWriteBuffer", code, &self.info.name, bytes)
+        })?;
+        drop(Event::new(event));
+        Ok(memory)
     }
 
     fn free(&self, memory: Raw) {
@@ -393,17 +389,13 @@ impl Driver for OpenCl {
                 ptr::null(),
             )
         };
-        match mapped {
-            Ok(event) => {
-                drop(Event::new(event));
-                lock(&self.mapped).insert(start as usize, memory);
-                Ok(start.cast())
-            }
-            Err(code) => {
-                self.free(memory);
-                Err(no_memory("clEnqueueMapBuffer", code, HOST, bytes))
-            }
-        }
+        let event = mapped.map_err(|code| {
+            self.free(memory);
+            no_memory("clEnqueueMapBuffer", code, HOST, bytes)
+        })?;
+        drop(Event::new(event));
+        lock(&self.mapped).insert(start as usize, memory);
+        Ok(start.cast())
     }
 
     fn free_host(&self, start: *mut u8) {
