@@ -285,17 +285,12 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
         let rows = [middle - width, middle, middle + width];
         rows.map(|at| counts[at - 1..=at + 1].iter().sum::<u32>()).into_iter().sum::<u32>()
     };
-    let best = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max();
-    let (score, together) = match best {
-        Some((n, Reverse(i))) => {
-            let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
-            (
-                f64::from(n) / (ends.len() as f64).sqrt(),
-                (0..cells.len()).filter(|k| near(&cells[*k])).collect(),
-            )
-        }
-        None => (0.0, vec![]),
+    let Some((n, Reverse(i))) = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max() else {
+        return Voted { ends, at, turn, score: 0.0, together: vec![] };
     };
+    let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
+    let together = (0..cells.len()).filter(|k| near(&cells[*k])).collect();
+    let score = f64::from(n) / (ends.len() as f64).sqrt();
     Voted { ends, at, turn, score, together }
 }
 
