@@ -97,10 +97,7 @@ impl Level {
 
     /// The same in the memory of a GPU, where keypoints may be in pixels of the level, not of the picture.
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
-        match &self.on_device {
-            Some(features) => Ok(features.clone()),
-            None => GpuFeatures::upload(gpu, &self.features),
-        }
+        self.on_device.clone().map_or_else(|| GpuFeatures::upload(gpu, &self.features), Ok)
     }
 }
 

@@ -177,7 +177,7 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
         }
     };
     match coding {
-        Coding::PackBits => unpacked_bits(&packed, needed),
+        Coding::PackBits => Ok(unpacked_bits(&packed, needed)),
         Coding::Lzw => {
             let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
             let mut bytes: Vec<u8> = zeros(needed)?;
@@ -204,7 +204,7 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
 }
 
 /// Decodes `PackBits`: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
-fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
+fn unpacked_bits(packed: &[u8], needed: usize) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), packed);
     while bytes.len() < needed
         && let Some(&head) = rest.split_off_first()
@@ -221,7 +221,7 @@ fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
             }
         }
     }
-    Ok(bytes)
+    bytes
 }
 
 /// Undoes the predictor of a row, and returns the byte order of its values afterwards.
