@@ -25,7 +25,6 @@ use crate::image::Size;
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::numeric;
 use polar::{COSINES, LENGTH, RADII, TURNS};
-use std::ops::Range;
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
 /// Lanes of a work group that makes pixels, in x and y, and of one that makes other things.
@@ -120,8 +119,6 @@ tiepoint_gpu::kernel! {
         read from: u8 [corners * LENGTH as i128],
     } {
         corners: i32,
-        /// The first number of turns.
-        first: i32,
         back: u32,
     }
 }
@@ -486,25 +483,25 @@ impl GpuStructure {
         Ok(GpuImage::clone(&to))
     }
 
-    /// [`turned`](super::turned) of features in the device's memory by every number of turns of a range, or by minus that
-    /// number (`back`), one after the other. Their keypoints are not set.
+    /// [`turned`](super::turned) of features in the device's memory by every number below `turns`, or by minus that number
+    /// (`back`), one after the other. Their keypoints are not set.
     pub(crate) fn turned(
         &self,
         commands: &mut Commands,
         features: &GpuFeatures,
-        turns: &Range<i32>,
+        turns: usize,
         back: bool,
     ) -> Result<GpuFeatures> {
         let GpuDescriptors::U8(from) = &features.descriptors else { return Ok(features.clone()) };
         let gpu = &self.gpu;
-        let (n, times) = (from.len() / LENGTH, turns.len());
-        let (to, keypoints) = (gpu.buffer(times * from.len())?, gpu.buffer(times * n * WORDS)?);
+        let n = from.len() / LENGTH;
+        let (to, keypoints) = (gpu.buffer(turns * from.len())?, gpu.buffer(turns * n * WORDS)?);
         commands.stage("structure");
         let kernel = self.program.kernel::<Turn<'_>>()?;
         let [groups, ..] = kernel.covering(from.len(), 1);
-        let turn = Turn { to: &to, from, corners: n as i32, first: turns.start, back: u32::from(back) };
-        commands.launch(&kernel, [groups, times, 1], turn)?;
-        let (count, descriptors) = (gpu.upload(&[(times * n) as u32])?, GpuDescriptors::U8(to));
+        let turn = Turn { to: &to, from, corners: n as i32, back: u32::from(back) };
+        commands.launch(&kernel, [groups, turns, 1], turn)?;
+        let (count, descriptors) = (gpu.upload(&[(turns * n) as u32])?, GpuDescriptors::U8(to));
         Ok(GpuFeatures { count, keypoints, descriptors, ..features.clone() })
     }
 }

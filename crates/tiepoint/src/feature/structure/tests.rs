@@ -208,18 +208,17 @@ fn a_device_turns_descriptors_as_the_cpu() {
     for gpu in all() {
         let stages = GpuStructure::new(gpu, &cpu).unwrap();
         let uploaded = GpuFeatures::upload(gpu, features).unwrap();
-        for (back, range) in [(false, 0..TURNS as i32), (true, 0..TURNS as i32), (true, -1..2)] {
+        for (back, count) in [(false, TURNS), (true, TURNS), (true, 2)] {
             let mut commands = Commands::new();
-            let all = stages.turned(&mut commands, &uploaded, &range, back).unwrap();
+            let all = stages.turned(&mut commands, &uploaded, count, back).unwrap();
             gpu.run(&commands).unwrap();
             let all = by_value!(map &all.descriptors, values => values.to_vec().unwrap());
-            for (turns, number) in range.enumerate() {
-                let number = if back { -number } else { number };
-                let wanted = turned(features, number.rem_euclid(TURNS as i32) as usize);
+            for turns in 0..count {
+                let wanted = turned(features, if back { (TURNS - turns) % TURNS } else { turns });
                 let n = bytes(&wanted).concat().len();
                 let Descriptors::U8(all) = &all else { panic!("bytes") };
                 let found = &all[turns * n..(turns + 1) * n];
-                assert!(found == bytes(&wanted).concat(), "{gpu:?}: {number} turns");
+                assert!(found == bytes(&wanted).concat(), "{gpu:?}: {turns} turns, back: {back}");
             }
         }
     }

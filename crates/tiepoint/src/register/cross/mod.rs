@@ -340,7 +340,7 @@ fn found(
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, TURNS, finder)?);
         hypotheses = search::hypotheses(&mut voted, kind, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
@@ -395,7 +395,7 @@ fn between_turns(
     let Some(a_from_turned) = turned_from_a.homography()?.inverse() else { return Ok(vec![]) };
     let turned = a.resampled(&a_from_turned, size, cpu)?;
     let [levels] = finder.levels(&[(&turned, 0..usize::MAX)], range)?;
-    let mut voted = search::votes([&levels, b], [0; 2], 0..TURNS as i32, finder)?;
+    let mut voted = search::votes([&levels, b], [0; 2], TURNS, finder)?;
     let found = search::hypotheses(&mut voted, kind, cpu)?;
     Ok(found.iter().map(|hypothesis| hypothesis.after(&turned_from_a)).collect())
 }

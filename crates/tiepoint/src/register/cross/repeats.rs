@@ -117,7 +117,7 @@ pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize
             levels.iter().map(of_level).collect()
         };
         let (one, other) = (half(false)?, half(true)?);
-        let mut voted = search::votes([&one, &other], [0, 0], 0..1, &finder)?;
+        let mut voted = search::votes([&one, &other], [0, 0], 1, &finder)?;
         let best = search::hypotheses(&mut voted, ModelKind::Similarity, cpu)?;
         Ok(best.first().map_or(0, |best| best.cells))
     })?;

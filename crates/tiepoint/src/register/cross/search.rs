@@ -8,9 +8,9 @@
 //! The combinations with the best scores are fitted. Similarities through two matches that voted together, near that
 //! turn and scale, are judged by how many matches lie within 5 pixels. The matches are those of this combination and of
 //! its neighbours, at most one turn and one level away: between two turns or levels each neighbour finds some of the
-//! right matches, and none finds enough. A similarity grows to an affine map, and that to a homography, where clearly more
-//! matches agree: each is fitted again and again to what agrees with the fit before. The resulting hypotheses are ordered by how many places they cover in both
-//! pictures, because one edge that resembles another gives many matches in one place.
+//! right matches, and none finds enough. A similarity grows to an affine map, and that to a homography, where clearly
+//! more matches agree: each is fitted again and again to what agrees with the fit before. Hypotheses are ordered by how
+//! many places they cover in both pictures, because one edge that resembles another gives many matches in one place.
 
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
@@ -25,7 +25,6 @@ use crate::matching::{GpuMatcher, GpuNearest, MatchOptions, Nearest, match_featu
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
-use std::ops::Range;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are searched;
 /// and a more general map, where clearly more matches agree on one.
@@ -136,12 +135,12 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The votes at these numbers of turns. Each level of A is matched with B at its own size, and each level of B with A at its own
-/// size, unless both levels of the combination are among the first `seen`, which have been matched before.
+/// The votes at every number of turns below `turns`. Each level of A is matched with B at its own size, and each level of
+/// B with A at its own size, unless both levels of the combination are among the first `seen`, matched before.
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
-    turns: Range<i32>,
+    turns: usize,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Voted>> {
     let processor = finder.processor;
@@ -149,24 +148,19 @@ pub(super) fn votes(
     let Size { width, height } = b[0].image();
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
     let others = |i: usize| if i == 0 { b.len() } else { 1 };
-    let turned_levels = (0..a.len()).flat_map(|i| turns.clone().map(move |turn| (i, turn)));
+    let turned_levels = (0..a.len()).flat_map(|i| (0..turns).map(move |turn| (i, turn)));
     let combinations = turned_levels.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
     let matched = processor.gpu_or_cpu(
         "matching of structure",
-        |gpu| matched_on(gpu, [a, b], &combinations, &turns, finder),
+        |gpu| matched_on(gpu, [a, b], &combinations, turns, finder),
         |cpu| {
             let on_cpu = cpu.clone().into();
             let [a, b] = [a, b].map(|levels| levels.iter().map(Level::on_host).collect::<Result<Vec<_>>>());
             let (a, b) = (a?, b?);
             cpu.try_map(combinations.len(), |n| {
                 let (i, turn, k) = combinations[n];
-                let matches = match_features(
-                    &turned(&a[i], turn.rem_euclid(TURNS as i32) as usize),
-                    &b[k],
-                    &options,
-                    &on_cpu,
-                )?;
+                let matches = match_features(&turned(&a[i], turn), &b[k], &options, &on_cpu)?;
                 Ok(matches.iter().map(|m| [m.a, m.b]).collect())
             })
         },
@@ -179,7 +173,7 @@ pub(super) fn votes(
             let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
             [at(&level.keypoints()[*p as usize]), at(&other.keypoints()[*q as usize])]
         });
-        Ok(vote(ends.collect(), [turn, i as i32 - k as i32], level.scale / other.scale, cell))
+        Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
     })
 }
 
@@ -189,8 +183,8 @@ pub(super) fn votes(
 fn matched_on(
     gpu: &Gpu,
     levels: [&[Level]; 2],
-    combinations: &[(usize, i32, usize)],
-    turns: &Range<i32>,
+    combinations: &[(usize, usize, usize)],
+    turns: usize,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Vec<[u32; 2]>>> {
     let (stages, matcher, mut commands) = (finder.on(gpu)?, GpuMatcher::new(gpu), Commands::new());
@@ -214,13 +208,12 @@ fn matched_on(
     gpu.run(&commands)?;
     let counts = |[i, k]: [usize; 2]| [levels[0][i].keypoints().len(), levels[1][k].keypoints().len()];
     let nearest = pairs.iter().zip(&searches).map(|(&pair, searches)| {
-        let [n, m] = counts(pair).map(|n| n * turns.len());
+        let [n, m] = counts(pair).map(|n| n * turns);
         Ok([searches[0].forth(n)?, searches[1].forth(m)?])
     });
     let nearest: Vec<[Vec<Option<Nearest>>; 2]> = nearest.collect::<Result<_>>()?;
     let found = combinations.iter().map(|&(i, turn, k)| {
         let (of, [n, m]) = (pairs.partition_point(|pair| *pair < [i, k]), counts([i, k]));
-        let turn = (turn - turns.start) as usize;
         let [forth, back] = [&nearest[of][0][turn * n..][..n], &nearest[of][1][turn * m..][..m]];
         let mutual = |(a, there): (usize, &Option<Nearest>)| {
             let b = there.as_ref()?.index;
