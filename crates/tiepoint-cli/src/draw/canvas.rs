@@ -77,14 +77,13 @@ impl Canvas {
         }
     }
 
-    /// Copies `other` to this canvas with its top-left pixel at (x, y). Parts outside the canvas are cut off.
-    pub(crate) fn paste(&mut self, other: &Self, x: usize, y: usize) {
-        let size = self.size();
-        let (columns, rows) = (size.width.saturating_sub(x), size.height.saturating_sub(y));
-        let columns = columns.min(other.size().width);
-        for j in 0..rows.min(other.size().height) {
-            self.image.row_mut(y + j)[3 * x..3 * (x + columns)]
-                .copy_from_slice(&other.image.row(j)[..3 * columns]);
+    /// Copies `other` to the top of this canvas, from column `x` on. Parts outside the canvas are cut off.
+    pub(crate) fn paste(&mut self, other: &Self, x: usize) {
+        let Size { width, height } = self.size();
+        let columns = width.saturating_sub(x).min(other.size().width);
+        for y in 0..height.min(other.size().height) {
+            self.image.row_mut(y)[3 * x..3 * (x + columns)]
+                .copy_from_slice(&other.image.row(y)[..3 * columns]);
         }
     }
 

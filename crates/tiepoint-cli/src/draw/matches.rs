@@ -27,7 +27,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
     let mut canvas = Canvas::new(size, GROUND)?;
     for (mut picture, x) in [(a, 0), (b, left)] {
         picture.fade(0.35, 0.8);
-        canvas.paste(&picture, x, 0);
+        canvas.paste(&picture, x);
     }
     for (inlier, most) in [(false, LINES[1]), (true, LINES[0])] {
         let mut pen = canvas.pen(if inlier { GREEN } else { ORANGE });
