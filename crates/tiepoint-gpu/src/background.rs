@@ -4,15 +4,11 @@
 //! a process either exits without running them ([`stop_background`] says whether it must) or
 //! [waits](finish_background) before.
 
+use crate::lock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The threads of this process that are in such calls.
 struct Threads {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
     busy: usize,
     /// Those of them that open devices.
     opening: usize,
@@ -21,20 +17,12 @@ struct State {
     paused: bool,
 }
 
-static THREADS: Threads = Threads {
-    state: Mutex::new(State { busy: 0, opening: 0, stopped: false, paused: false }),
-    changed: Condvar::new(),
-};
+static THREADS: Mutex<Threads> = Mutex::new(Threads { busy: 0, opening: 0, stopped: false, paused: false });
+static CHANGED: Condvar = Condvar::new();
 
-impl Threads {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        crate::lock(&self.state)
-    }
-
-    fn wait_while(&self, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let waited = self.changed.wait_while(self.lock(), |state| is_so(state));
-        waited.unwrap_or_else(PoisonError::into_inner)
-    }
+fn wait_while(is_so: impl Fn(&Threads) -> bool) -> MutexGuard<'static, Threads> {
+    let waited = CHANGED.wait_while(lock(&THREADS), |threads| is_so(threads));
+    waited.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts the calling thread as busy until it is dropped.
@@ -46,65 +34,65 @@ pub struct Background {
 impl Background {
     /// For compiling. `None` if the process is about to end and nothing may begin.
     pub fn begin() -> Option<Self> {
-        Self::in_state(THREADS.lock(), false)
+        Self::among(lock(&THREADS), false)
     }
 
     /// For opening a device; waits while that is [paused](pause_opening). `None` as from [`begin`](Self::begin).
     pub fn begin_opening() -> Option<Self> {
-        Self::in_state(THREADS.wait_while(|state| state.paused), true)
+        Self::among(wait_while(|threads| threads.paused), true)
     }
 
-    fn in_state(mut state: MutexGuard<'_, State>, opens: bool) -> Option<Self> {
-        if state.stopped {
+    fn among(mut threads: MutexGuard<'_, Threads>, opens: bool) -> Option<Self> {
+        if threads.stopped {
             return None;
         }
-        state.busy += 1;
-        state.opening += usize::from(opens);
+        threads.busy += 1;
+        threads.opening += usize::from(opens);
         Some(Self { opens })
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let mut state = THREADS.lock();
+        let mut threads = lock(&THREADS);
         // Both are 0 in a process that was forked meanwhile.
-        state.busy = state.busy.saturating_sub(1);
-        state.opening = state.opening.saturating_sub(usize::from(self.opens));
-        THREADS.changed.notify_all();
+        threads.busy = threads.busy.saturating_sub(1);
+        threads.opening = threads.opening.saturating_sub(usize::from(self.opens));
+        CHANGED.notify_all();
     }
 }
 
 /// Before a fork: waits for devices that are being opened, and lets no other begin until [`resume_opening`].
 pub fn pause_opening() {
-    THREADS.wait_while(|state| state.opening > 0).paused = true;
+    wait_while(|threads| threads.opening > 0).paused = true;
 }
 
 /// After a fork. The child has none of the threads.
 pub fn resume_opening(in_child: bool) {
-    let mut state = THREADS.lock();
-    state.paused = false;
+    let mut threads = lock(&THREADS);
+    threads.paused = false;
     if in_child {
-        (state.busy, state.opening) = (0, 0);
+        (threads.busy, threads.opening) = (0, 0);
     }
-    THREADS.changed.notify_all();
+    CHANGED.notify_all();
 }
 
 pub(crate) fn is_stopped() -> bool {
-    THREADS.lock().stopped
+    lock(&THREADS).stopped
 }
 
 /// Starts nothing more in the background of this process. Returns whether something still runs there (a device is being
 /// opened, or programs are being compiled): then the process must end without its exit handlers.
 pub fn stop_background() -> bool {
-    let mut state = THREADS.lock();
-    state.stopped = true;
-    state.busy > 0
+    let mut threads = lock(&THREADS);
+    threads.stopped = true;
+    threads.busy > 0
 }
 
 /// Starts nothing more in the background of this process, and waits for what has begun.
 pub fn finish_background() {
     stop_background();
-    drop(THREADS.wait_while(|state| state.busy > 0));
+    drop(wait_while(|threads| threads.busy > 0));
 }
 
 /// Competing for a core with a thread of normal priority, a thread of this `nice` value gets 1.25 to the power of

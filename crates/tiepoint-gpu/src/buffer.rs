@@ -94,8 +94,7 @@ impl Lent {
         self.fresh.len() >= Self::PIECES || self.fresh.iter().map(bytes).sum::<usize>() >= Self::BYTES
     }
 
-    /// Removes and returns what no work of other libraries can read any more. An event that the driver fails to query
-    /// counts as not reached.
+    /// Takes out what no work of other libraries can read any more. An event whose query fails counts as not reached.
     fn settled(&mut self, driver: &dyn Driver) -> Vec<Loan> {
         let is_done = |(mark, _): &(Arc<DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
         let mut settled = Vec::new();

@@ -72,11 +72,7 @@ impl Command {
         match self {
             Self::Launch { .. } => 1,
             Self::Together(lists) => lists.iter().flatten().map(Self::launches).sum(),
-            Self::Zero { .. }
-            | Self::Copy { .. }
-            | Self::CopyRows { .. }
-            | Self::Upload { .. }
-            | Self::Download { .. } => 0,
+            _ => 0,
         }
     }
 
@@ -126,13 +122,7 @@ impl Commands {
 
     /// Fails for objects of another device, or of another [`Gpu::open`] of the same one.
     pub(crate) fn belongs(&mut self, device: &DeviceId) -> Result<()> {
-        match &self.device {
-            Some(first) => first.check(device),
-            None => {
-                self.device = Some(device.clone());
-                Ok(())
-            }
-        }
+        self.device.get_or_insert_with(|| device.clone()).check(device)
     }
 
     /// Fails when the commands are another device's.

@@ -27,8 +27,7 @@ pub(crate) trait DriverGraph: Any + Debug + Send + Sync {
 /// A point in the queue whose time is recorded.
 pub(crate) type DriverMark = dyn Any + Send + Sync;
 
-/// The kinds of work that can run beside the queue. Each has its own queue: the bus carries both directions at the same
-/// time while kernels run.
+/// Work beside the queue, each kind in its own queue: the bus carries both directions at once while kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     ToDevice,
@@ -52,14 +51,12 @@ pub(crate) enum Work<'a> {
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
-    /// Whether the driver promises f32 arithmetic by IEEE 754, with denormals. Otherwise the device is tested when it
-    /// is opened (`ieee.rs`).
+    /// Whether the driver promises f32 arithmetic by IEEE 754, with denormals; otherwise opening tests it (`ieee.rs`).
     fn promises_ieee(&self) -> bool {
         true
     }
 
-    /// Whether a group continues while others wait for it, and every loop runs to its end. Otherwise the device is
-    /// tested when it is opened (`trial.rs`).
+    /// Whether groups go on while others wait, and loops run to their end; otherwise opening tests it (`trial.rs`).
     fn promises_progress(&self) -> bool {
         true
     }
@@ -105,9 +102,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn finish_all(&self) -> Result<()>;
 
     fn is_done(&self, mark: &DriverMark) -> Result<bool>;
-    /// The point after all work that any program of this process has given the device so far, in any stream.
-    /// [`Error::Unsupported`] with OpenCL, whose handles are of no use to other libraries; so with the five functions
-    /// that follow.
+    /// The point after all work that this process has given the device so far, in any stream. With OpenCL, whose
+    /// handles are of no use to other libraries, this and the five functions below are [`Error::Unsupported`].
     fn mark_everything(&self) -> Result<Arc<DriverMark>> {
         Err(private(self.info()))
     }

@@ -1,5 +1,4 @@
-//! Memory that is kept for reuse goes back to the driver once the device has done nothing for a while, so that other
-//! programs find room.
+//! Memory that is kept for reuse goes back to the driver, for other programs, once the device is idle for a while.
 
 use crate::background::Background;
 use crate::compiler::Patience;

@@ -196,8 +196,7 @@ impl OpenCl {
                 let kernel = own::<OpenClKernel>(kernel.as_ref())?;
                 return self.launch(queue, &kernel.kernel, (*groups, *group), arguments, after).map(Some);
             }
-            // One after the other: in two queues NVIDIA's driver runs both at once, but no faster
-            // (`docs/notebook/gpu.md`).
+            // One after the other: NVIDIA's driver runs two queues at once, but no faster (`docs/notebook/gpu.md`).
             Command::Together(lists) => return self.enqueue_all(queue, lists.iter().flatten(), after),
             Command::Zero { memory, bytes } => {
                 let (queue, memory, zero) = (queue.get(), mem(memory.raw), 0_u8);
@@ -355,16 +354,12 @@ impl Driver for OpenCl {
         // SAFETY: one byte of the new memory, from a byte that lives during the call.
         let touched =
             unsafe { write(&self.queue, CL_BLOCKING, (memory, bytes - 1), (&raw const zero, 1), &[]) };
-        match touched {
-            Ok(event) => {
-                drop(Event::new(event));
-                Ok(memory)
-            }
-            Err(code) => {
-                self.free(memory);
-                Err(no_memory("clEnqueueWriteBuffer", code, &self.info.name, bytes))
-            }
-        }
+        let event = touched.map_err(|code| {
+            self.free(memory);
+            no_memory("clEnqueueWriteBuffer", code, &self.info.name, bytes)
+        })?;
+        drop(Event::new(event));
+        Ok(memory)
     }
 
     fn free(&self, memory: Raw) {
@@ -394,17 +389,13 @@ impl Driver for OpenCl {
                 ptr::null(),
             )
         };
-        match mapped {
-            Ok(event) => {
-                drop(Event::new(event));
-                lock(&self.mapped).insert(start as usize, memory);
-                Ok(start.cast())
-            }
-            Err(code) => {
-                self.free(memory);
-                Err(no_memory("clEnqueueMapBuffer", code, HOST, bytes))
-            }
-        }
+        let event = mapped.map_err(|code| {
+            self.free(memory);
+            no_memory("clEnqueueMapBuffer", code, HOST, bytes)
+        })?;
+        drop(Event::new(event));
+        lock(&self.mapped).insert(start as usize, memory);
+        Ok(start.cast())
     }
 
     fn free_host(&self, start: *mut u8) {
@@ -533,8 +524,7 @@ impl DriverProgram for OpenClProgram {
         if found != [group[0], group[1], 1] {
             return Err(Error::Usage(format!("kernel {name} declares groups of {found:?}, not {group:?}")));
         }
-        // The compiler has seen the declared size. The kernel's own limit says less: Mesa 22.3 gives its vectors'
-        // length.
+        // The compiler has seen the declared size. As the kernel's own limit Mesa 22.3 gives the length of its vectors.
         let most = self.device.max_work_group_size().map_err(named)?;
         if (group[0] * group[1]) as usize > most {
             return Err(Error::Driver {

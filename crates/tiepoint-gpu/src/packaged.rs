@@ -66,8 +66,7 @@ fn find_in(file: &[u8], source: &str, capability: u32) -> Option<Vec<u8>> {
     programs.get(best?.1).map(<[u8]>::to_vec)
 }
 
-/// How well a program fits a card; `None` where it does not run. Binaries run on cards of the same generation that are
-/// not older.
+/// How well a program fits a card, if it runs there: a binary does on cards of its generation that are not older.
 fn fit(architecture: u32, capability: u32) -> Option<(bool, u32)> {
     match architecture.checked_sub(PTX) {
         Some(ptx) => (ptx <= capability).then_some((false, ptx)),

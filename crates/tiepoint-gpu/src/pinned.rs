@@ -194,8 +194,7 @@ mod tests {
     use crate::driver::{Side, Work};
     use crate::{Api, Commands};
 
-    /// Host memory may be reused only when no queue uses it. The main queue may not know of work in the queues for
-    /// transfers, for instance after an error.
+    /// Host memory is reused only when no queue uses it. After an error the main one may not know of others' transfers.
     #[test]
     fn host_memory_is_free_when_every_queue_is_done() {
         for gpu in crate::listed::listed(&[Api::OpenCl]) {

@@ -77,12 +77,8 @@ pub(crate) fn check(gpu: &Gpu, missing: u32) -> Result<Trial> {
     gpu.run(&commands)?;
     let end =
         |ticket| (0..TURNS).fold(ticket, |v: u32, _| v.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-    let loops_end = ends
-        .to_vec()?
-        .into_iter()
-        .zip(0..)
-        .skip(missing as usize)
-        .all(|(found, ticket)| found == end(ticket));
+    let ends = ends.to_vec()?;
+    let loops_end = ends.iter().zip(0..).skip(missing as usize).all(|(&found, ticket)| found == end(ticket));
     let handed_on = numbers.to_vec()?[..GROUPS].iter().zip(2..).all(|(&found, number)| found == number);
     Ok(match (loops_end, handed_on) {
         (false, _) => Trial::CutsLoops,

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, kernel};
+use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, Mark, kernel};
 
 /// CUDA's devices, each opened twice.
 fn twice() -> Vec<[Gpu; 2]> {
@@ -45,20 +45,21 @@ fn add_late(gpu: &Gpu) -> Kernel<AddLate<'static>> {
 }
 
 /// `to` becomes `from + more`; with many `steps` it takes about a millisecond.
-fn adding(
-    kernel: &Kernel<AddLate<'static>>,
-    to: &Buffer<u32>,
-    from: &Buffer<u32>,
-    more: u32,
-    steps: i32,
-) -> Commands {
-    let mut commands = Commands::new();
+fn adding(to: &Buffer<u32>, from: &Buffer<u32>, more: u32, steps: i32) -> Commands {
+    let (kernel, mut commands) = (add_late(to.gpu()), Commands::new());
     let arguments = AddLate { to, from, n: to.len() as i32, more, steps };
-    commands.launch(kernel, kernel.covering(to.len(), 1), arguments).unwrap();
+    commands.launch(&kernel, kernel.covering(to.len(), 1), arguments).unwrap();
     commands
 }
 
 const LATE: i32 = 200_000;
+
+/// How many microseconds a queue takes to reach a mark.
+fn rest(mark: &Mark, gpu: &Gpu) -> u128 {
+    let waited = Instant::now();
+    gpu.wait(mark).unwrap();
+    waited.elapsed().as_micros()
+}
 
 /// The memory of a buffer as a buffer of another device, without a copy.
 fn seen(gpu: &Gpu, buffer: &Buffer<u32>) -> Buffer<u32> {
@@ -121,22 +122,21 @@ fn opencl_shares_nothing() {
 #[test]
 fn streams_wait_for_each_other() {
     for [a, b] in twice() {
-        let [kernel_a, kernel_b] = [&a, &b].map(add_late);
         let n = 1 << 16;
         for round in 0..50 {
             let [first, second] = [&a, &b].map(|gpu| gpu.upload(&vec![round; n]).unwrap());
             let third = a.buffer::<u32>(n).unwrap();
             // `a` writes late, `b` reads that and writes late, `a` reads that; once each waits, once it is waited for.
-            a.run(&adding(&kernel_a, &third, &first, 1, LATE)).unwrap();
+            a.run(&adding(&third, &first, 1, LATE)).unwrap();
             let third_b = seen(&b, &third);
             match round % 2 {
                 0 => b.wait_for(a.stream().unwrap()).unwrap(),
                 _ => a.signal(b.stream().unwrap()).unwrap(),
             }
-            b.run(&adding(&kernel_b, &second, &third_b, 10, LATE)).unwrap();
+            b.run(&adding(&second, &third_b, 10, LATE)).unwrap();
             let last = second.on(&a).unwrap();
             let sum = a.buffer::<u32>(n).unwrap();
-            a.run(&adding(&kernel_a, &sum, &last, 100, 0)).unwrap();
+            a.run(&adding(&sum, &last, 100, 0)).unwrap();
             assert!(sum.to_vec().unwrap().iter().all(|&v| v == round + 111), "{a:?}: round {round}");
         }
         for stream in [ForeignStream::LEGACY, ForeignStream::PER_THREAD] {
@@ -159,7 +159,6 @@ fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
         }
     }
     for [a, b] in twice() {
-        let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
         let (address, dropped) = (theirs.share().unwrap(), Arc::new(AtomicBool::new(false)));
         let owner = Owner { _buffer: theirs, dropped: dropped.clone() };
@@ -174,16 +173,14 @@ fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
             "rows copied onto"
         );
         let written = AddLate { to: &foreign, from: &out, n: 1, more: 0, steps: 0 };
-        let message = Commands::new().launch(&kernel, [1, 1, 1], written).unwrap_err().to_string();
+        let message = Commands::new().launch(&add_late(&b), [1, 1, 1], written).unwrap_err().to_string();
         assert!(message.contains("only read"), "written by a kernel: {message}");
-        b.run(&adding(&kernel, &out, &foreign, 1, LATE)).unwrap();
+        b.run(&adding(&out, &foreign, 1, LATE)).unwrap();
         assert!(!dropped.load(Ordering::SeqCst), "in use");
         let mark = b.mark().unwrap();
         drop(foreign);
         assert!(dropped.load(Ordering::SeqCst), "given back");
-        let waited = Instant::now();
-        b.wait(&mark).unwrap();
-        assert!(waited.elapsed().as_micros() < 500, "memory was given back before the work had finished");
+        assert!(rest(&mark, &b) < 500, "memory was given back before the work had finished");
         assert_eq!(out.to_vec().unwrap(), vec![6; 1 << 16], "{b:?}");
     }
 }
@@ -191,37 +188,31 @@ fn foreign_memory_is_only_read_and_kept_until_it_was_read() {
 #[test]
 fn foreign_memory_is_given_back_at_once_when_known_to_be_read() {
     for [a, b] in twice() {
-        let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
         let [out, other] = [(); 2].map(|()| b.buffer::<u32>(1 << 16).unwrap());
-        // How long the queue still takes after the memory was given back: no time if giving back waited for it.
-        let rest = |mark| {
-            let waited = Instant::now();
-            b.wait(&mark).unwrap();
-            waited.elapsed().as_micros()
-        };
+        // The queue takes no more time if giving back the memory waited for it.
         let after_a_read = || {
             let foreign = seen(&b, &theirs);
-            b.run(&adding(&kernel, &out, &foreign, 1, LATE)).unwrap();
+            b.run(&adding(&out, &foreign, 1, LATE)).unwrap();
             b.finish().unwrap();
             // Commands that do not read the memory are not waited for.
-            b.run(&adding(&kernel, &other, &out, 1, 10 * LATE)).unwrap();
+            b.run(&adding(&other, &out, 1, 10 * LATE)).unwrap();
             let mark = b.mark().unwrap();
             drop(foreign);
-            rest(mark)
+            rest(&mark, &b)
         };
         assert!((0..20).any(|_| after_a_read() > 500), "giving back always waited for later work");
         assert_eq!(other.to_vec().unwrap(), vec![7; 1 << 16], "{b:?}");
         // A graph that reads the memory may still be running.
         let after_a_graph = || {
             let foreign = seen(&b, &theirs);
-            let graph = b.graph(adding(&kernel, &out, &foreign, 1, 10 * LATE)).unwrap();
+            let graph = b.graph(adding(&out, &foreign, 1, 10 * LATE)).unwrap();
             graph.run().unwrap();
             b.finish().unwrap();
             graph.run().unwrap();
             let mark = b.mark().unwrap();
             drop((graph, foreign));
-            rest(mark)
+            rest(&mark, &b)
         };
         let finished = (0..20).filter(|_| after_a_graph() < 500).count();
         assert!(finished > 10, "memory was given back after the graph had finished in {finished} of 20");
@@ -260,7 +251,6 @@ fn invalid_and_host_addresses_are_refused() {
 #[test]
 fn shared_memory_is_not_handed_on_while_others_read_it() {
     for [a, b] in twice() {
-        let kernel = add_late(&b);
         let n = 1 << 18;
         let (mut before, mut reused) = (HashSet::new(), 0);
         for round in 0..40_u32 {
@@ -270,8 +260,8 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
             a.signal(b.stream().unwrap()).unwrap();
             // SAFETY: shared memory is not given to another buffer while it is read.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
-            b.run(&adding(&kernel, &out, &theirs, 0, 10 * LATE)).unwrap();
-            b.run(&adding(&kernel, &out, &theirs, 1, 10 * LATE)).unwrap();
+            b.run(&adding(&out, &theirs, 0, 10 * LATE)).unwrap();
+            b.run(&adding(&out, &theirs, 1, 10 * LATE)).unwrap();
             // Our buffer is dropped while `b` reads it for another 10 ms; the next buffer must have other memory.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
@@ -287,7 +277,6 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
 #[test]
 fn graphs_are_recorded_while_others_release_memory() {
     for [a, b] in twice() {
-        let kernel = add_late(&a);
         let buffers = [(); 2].map(|()| a.upload(&[3_u32; 4096]).unwrap());
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -304,7 +293,7 @@ fn graphs_are_recorded_while_others_release_memory() {
             for _ in 0..300 {
                 let mut commands = Commands::new();
                 for _ in 0..20 {
-                    commands.append(adding(&kernel, &buffers[0], &buffers[1], 1, 1)).unwrap();
+                    commands.append(adding(&buffers[0], &buffers[1], 1, 1)).unwrap();
                 }
                 a.graph(commands).unwrap().run().unwrap();
             }

@@ -109,8 +109,7 @@ impl FilterArguments {
         }
     }
 
-    /// Fails if a result could not be written, would replace an input, or would lose its sign, because most formats
-    /// hold no negative values.
+    /// Fails if a result cannot be written, replaces an input, or loses its sign, which most formats do not hold.
     pub(crate) fn check(&self) -> Outcome {
         let FilterFiles { input, output, .. } = self.files();
         keep_stdout_for_data(streams::is_stdout(output.as_os_str()));
@@ -145,8 +144,7 @@ pub(crate) fn holds_floats(output: &Path) -> bool {
     OutputFormat::of(output).is_ok_and(OutputFormat::holds_floats)
 }
 
-/// Parses rows separated by semicolons or line breaks, with values separated by commas or white space; or reads them
-/// from the file of this name.
+/// Rows separated by semicolons or line breaks, of values separated by commas or white space; or those in this file.
 pub(crate) fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
     let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
     let text = match file {

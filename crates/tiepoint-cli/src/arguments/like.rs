@@ -1,5 +1,4 @@
-//! Command lines of other programs, as this command's: `tiepoint stereo --like mgm …`, or by the name under which it is
-//! started.
+//! Command lines of other programs: `tiepoint stereo --like mgm …`, or by the name under which it is started.
 //!
 //! **mgm** (and `mgm_multi`), as s2p and the Ames Stereo Pipeline call it: `mgm [options] LEFT RIGHT DISPARITY [COST
 //! [BACKFLOW]]`. Its disparities are what is added to x to come to the other image, so its range is ours with the signs
@@ -19,10 +18,9 @@ const KNOWN: &str = "-r -R -t -s -O -P1 -P2 -Rd -confidence_consensusL";
 /// What is said before the help of `stereo`.
 const OPTIONS: &str = "mgm [-r MIN -R MAX] [-t census|ad] [-s none|vfit|parabola] [-O 4|8|16] [-P1 P1 -P2 P2] [-Rd RIGHT] \
                        [-confidence_consensusL FILE] LEFT RIGHT DISPARITY, and options of `tiepoint stereo` with = before their value:";
-/// The side of the median, if mgm's environment (`MEDIAN`) asks for a median; and the size below which regions are
-/// removed, if the environment (`REMOVESMALLCC`) does not give one. mgm's paths take in two neighbours (`TSGM`), which
-/// leaves fewer specks than the paths here. Most of these specks are smaller than this size
-/// (`docs/notebook/stereo.md`).
+/// The side of the median, if mgm's environment (`MEDIAN`) asks for one; and the size below which regions are removed,
+/// if the environment (`REMOVESMALLCC`) gives none. mgm's paths take in two neighbours (`TSGM`), which leaves fewer
+/// specks than the paths here. Most of these specks are smaller than this size (`docs/notebook/stereo.md`).
 const MEDIAN: u8 = 5;
 const SPECKLE: f64 = 25.0;
 const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];

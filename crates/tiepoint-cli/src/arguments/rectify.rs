@@ -177,8 +177,7 @@ impl RectifyArguments {
         }
     }
 
-    /// How far a tie point may lie from its epipolar line. With a calibration: by how much the difference of its rows
-    /// may deviate from the median of all.
+    /// How far a tie point may lie from its epipolar line; with a calibration, its row difference from the median.
     pub(crate) fn inlier_distance(&self) -> f64 {
         self.robust.options().threshold_px
     }

@@ -25,8 +25,7 @@ const NO_STREAM: [&str; 3] = ["--work", "--masks", "--features"];
 /// The flag that handles `-` itself.
 const LIST: &str = "--list";
 
-/// The words of a command line, with the system's name of the stream for each `-` that names a file. Fails for one that
-/// would name a folder.
+/// The words of a command line, with the system's name of a stream for each `-` that names a file. Fails for a folder.
 pub(crate) fn named(words: impl IntoIterator<Item = OsString>) -> Outcome<Vec<OsString>> {
     let (mut all, mut plain) = (Vec::<OsString>::new(), false);
     for word in words {

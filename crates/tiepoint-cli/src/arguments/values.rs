@@ -14,8 +14,7 @@ pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(T::ALL.iter().map(possible)).try_map(|name| T::from_name(&name))
 }
 
-/// The models that can be found without cameras, and `none`. An essential matrix needs cameras; only `collect` reads them
-/// from files.
+/// The models that can be found without cameras, and `none`. Only `collect` reads cameras, for an essential matrix.
 pub(super) fn model_or_none() -> impl TypedValueParser<Value = OrNone> {
     let none = PossibleValue::new(NONE).help("No verification");
     let offered = ModelKind::ALL.iter().filter(|choice| choice.value != ModelKind::Essential);

@@ -3,7 +3,7 @@
 use super::Colour;
 use crate::failure::Outcome;
 use tiepoint::by_pixel;
-use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Pixel, Shades, Size};
+use tiepoint::image::{AnyImage, AnyView, Image, Shades, Size};
 use tiepoint::numeric::length;
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Canvas {
     /// A canvas of one colour; fails if there is not enough memory.
     pub(crate) fn new(size: Size, colour: Colour) -> Outcome<Self> {
         let mut image = Image::try_filled(size, 3, 0)?;
-        image.data_mut().chunks_exact_mut(3).for_each(|p| p.copy_from_slice(&colour));
+        image.data_mut().as_chunks_mut().0.fill(colour);
         Ok(Self { image })
     }
 
@@ -33,19 +33,16 @@ impl Canvas {
         let image = image.into();
         let mut canvas = Self::new(image.size(), [0; 3])?;
         let shades = Shades::of(image, mask.map(Image::view));
-        by_pixel!(image, view => canvas.show(view, |v| shades.byte(v)));
-        Ok(canvas)
-    }
-
-    fn show<T: Pixel>(&mut self, view: ImageView<'_, T>, to_byte: impl Fn(T) -> u8) {
-        let channels = view.channels();
-        for y in 0..view.size().height {
-            let pixels = view.row(y).chunks_exact(channels);
-            for (out, p) in self.image.row_mut(y).chunks_exact_mut(3).zip(pixels) {
-                let source = if channels < 3 { [0; 3] } else { [0, 1, 2] };
-                out.iter_mut().zip(source).for_each(|(o, c)| *o = to_byte(p[c]));
+        let source = if image.channels() < 3 { [0; 3] } else { [0, 1, 2] };
+        by_pixel!(image, view => {
+            for y in 0..view.size().height {
+                let shown: &mut [Colour] = canvas.image.row_mut(y).as_chunks_mut().0;
+                for (out, pixel) in shown.iter_mut().zip(view.row(y).chunks_exact(view.channels())) {
+                    *out = source.map(|channel| shades.byte(pixel[channel]));
+                }
             }
-        }
+        });
+        Ok(canvas)
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -57,12 +54,11 @@ impl Canvas {
     }
 
     pub(crate) fn pixel(&self, x: usize, y: usize) -> Colour {
-        let p = &self.image.row(y)[3 * x..3 * x + 3];
-        [p[0], p[1], p[2]]
+        self.image.row(y).as_chunks().0[x]
     }
 
     pub(crate) fn set(&mut self, x: usize, y: usize, colour: Colour) {
-        self.image.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&colour);
+        self.image.row_mut(y).as_chunks_mut().0[x] = colour;
     }
 
     /// Fills a rectangle with one colour; (x, y) is its top-left pixel. Parts outside the canvas are cut off.
@@ -81,14 +77,13 @@ impl Canvas {
         }
     }
 
-    /// Copies `other` to this canvas with its top-left pixel at (x, y). Parts outside the canvas are cut off.
-    pub(crate) fn paste(&mut self, other: &Self, x: usize, y: usize) {
-        let size = self.size();
-        let (columns, rows) = (size.width.saturating_sub(x), size.height.saturating_sub(y));
-        let columns = columns.min(other.size().width);
-        for j in 0..rows.min(other.size().height) {
-            self.image.row_mut(y + j)[3 * x..3 * (x + columns)]
-                .copy_from_slice(&other.image.row(j)[..3 * columns]);
+    /// Copies `other` to the top of this canvas, from column `x` on. Parts outside the canvas are cut off.
+    pub(crate) fn paste(&mut self, other: &Self, x: usize) {
+        let Size { width, height } = self.size();
+        let columns = width.saturating_sub(x).min(other.size().width);
+        for y in 0..height.min(other.size().height) {
+            self.image.row_mut(y)[3 * x..3 * (x + columns)]
+                .copy_from_slice(&other.image.row(y)[..3 * columns]);
         }
     }
 
@@ -105,8 +100,7 @@ impl Canvas {
             return;
         }
         let share = cover.min(1.0) * pen.opacity;
-        let at = 3 * x as usize;
-        let pixel = &mut self.image.row_mut(y as usize)[at..at + 3];
+        let pixel: &mut Colour = &mut self.image.row_mut(y as usize).as_chunks_mut().0[x as usize];
         for (v, c) in pixel.iter_mut().zip(pen.colour) {
             *v = (f64::from(*v) + share * (f64::from(c) - f64::from(*v))).round() as u8;
         }

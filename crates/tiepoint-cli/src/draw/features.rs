@@ -1,5 +1,4 @@
-//! Keypoints: a circle of the keypoint's scale with a line in its direction; red for bright on dark, blue for dark on
-//! bright.
+//! Keypoints: circles of their scales with lines in their directions; red if bright on dark, blue if dark on bright.
 
 use super::{BLUE, Canvas, RED};
 use tiepoint::feature::Keypoint;

@@ -27,7 +27,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
     let mut canvas = Canvas::new(size, GROUND)?;
     for (mut picture, x) in [(a, 0), (b, left)] {
         picture.fade(0.35, 0.8);
-        canvas.paste(&picture, x, 0);
+        canvas.paste(&picture, x);
     }
     for (inlier, most) in [(false, LINES[1]), (true, LINES[0])] {
         let mut pen = canvas.pen(if inlier { GREEN } else { ORANGE });
@@ -49,8 +49,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
     Ok(canvas)
 }
 
-/// Orders ties so that the first are spread over A: the first of every square, then the second of every square, and so
-/// on.
+/// Orders ties so that the first are spread over A: the first of every square, then the second ones, and so on.
 fn spread<'t>(ties: impl Iterator<Item = &'t Tie>, size: Size) -> Vec<&'t Tie> {
     let side = (size.width.max(size.height) as f64 / SQUARES).max(1.0);
     let mut taken: HashMap<[i64; 2], usize> = HashMap::new();

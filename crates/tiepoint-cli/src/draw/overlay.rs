@@ -15,8 +15,7 @@ pub(crate) enum Blend {
     Mean,
 }
 
-/// Combines `moved` with `reference`, which has the same size, where `valid` is not 0. Where `seen` is 0 there is no
-/// reference, and `moved` is shown alone.
+/// Combines `moved` with `reference`, of the same size, where `valid` is not 0; where `seen` is 0, shows it alone.
 pub(crate) fn overlay(
     reference: Canvas,
     seen: Option<&Image<u8>>,

@@ -8,8 +8,8 @@ pub(crate) fn rows(left: &Canvas, right: &Canvas) -> Outcome<Canvas> {
     let width = left.size().width;
     let size = Size::new(width + right.size().width, left.size().height.max(right.size().height));
     let mut canvas = Canvas::new(size, [0; 3])?;
-    canvas.paste(left, 0, 0);
-    canvas.paste(right, width, 0);
+    canvas.paste(left, 0);
+    canvas.paste(right, width);
     let mut pen = canvas.pen(GREEN);
     pen.opacity = 0.7;
     let step = (size.height / 16).max(8);

@@ -32,9 +32,8 @@ impl Files {
         self.written.iter().map(PathBuf::as_path)
     }
 
-    /// Fails early if a result could not be written later, because its folder does not exist. Fails if a result would
-    /// replace a file that is read, whatever their names are (a link, a relative path, another case), or if two results
-    /// would go to one file.
+    /// Fails early if the folder of a result does not exist, if a result would replace a file that is read, by whatever
+    /// name (a link, a relative path, another case), or if two results would go to one file.
     pub(crate) fn check(&self) -> Outcome {
         self.written.iter().try_for_each(|path| check_folder(path))?;
         if self.read.iter().filter(|path| is_stdin(path)).count() > 1 {

@@ -37,8 +37,7 @@ pub(crate) fn print_line(line: &str) {
 /// The first error of printing on stdout.
 static UNSAID: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Prints on stdout. If stdout is closed or full, the work continues, nothing more is printed, and the command fails at
-/// its end (`check_stdout`).
+/// Prints on stdout. If it is closed or full, the command goes on without output and fails at its end (`check_stdout`).
 pub(crate) fn print_bytes(bytes: &[u8]) {
     if UNSAID.get().is_none() {
         let mut out = std::io::stdout().lock();

@@ -14,12 +14,9 @@ pub(crate) fn output_paths(
 ) -> Outcome<Vec<Option<PathBuf>>> {
     let Some(given) = given else { return Ok(vec![None; images.len()]) };
     let folder = given.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(given).is_dir();
-    let path_of = |image: &PathBuf| {
-        let stem = image.file_stem().unwrap_or_default().to_string_lossy();
-        match given {
-            _ if folder => Path::new(given).join(format!("{stem}.{extension}")),
-            pattern => fill(pattern, image),
-        }
+    let path_of = |image: &PathBuf| match folder {
+        true => Path::new(given).join(fill(&format!("{{}}.{extension}"), image)),
+        false => fill(given, image),
     };
     if images.len() > 1 && !folder && !given.contains("{}") {
         return Err(Failure::usage(format!(

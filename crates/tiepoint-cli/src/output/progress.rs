@@ -1,5 +1,4 @@
-//! A line on the terminal with the current task, the share done and the time left; without a terminal, a line in a log
-//! each minute.
+//! A line on the terminal with the task, the share done and the time left; without a terminal, a log line each minute.
 
 use super::{print_error, print_line};
 use crate::failure::{Failure, Outcome};

@@ -46,7 +46,7 @@ struct World {
     folder: Folder,
     pool: Vec<Vec<u8>>,
     options: CollectionOptions,
-    user: User,
+    program: PathBuf,
     runs: u32,
     /// Files that were damaged since the last run.
     damaged: u32,
@@ -57,7 +57,7 @@ impl World {
         let folder = Folder::new(test);
         let pool = pool(&folder, scenes, views);
         let world = Self {
-            user: User::of(&folder),
+            program: program(&folder),
             folder,
             pool,
             options: CollectionOptions::default().with_block(Some(4)),
@@ -91,7 +91,13 @@ impl World {
             None => pairs.choice.to_string(),
         };
         let line = format!("collect images --output {name}.db --work {name} --pairs {which} --block 4");
-        let mut command = self.user.command(&self.folder, &format!("{line} --device cpu --threads 2"));
+        let mut command = Command::new(&self.program);
+        command.args(line.split_whitespace()).args(["--device", "cpu", "--threads", "2"]);
+        command.current_dir(&self.folder.0);
+        #[cfg(unix)]
+        if self.program.starts_with(&self.folder.0) {
+            command.uid(NOBODY).gid(NOBODY);
+        }
         let numbers = [
             ("--overlap", pairs.overlap.to_string()),
             ("--neighbours", pairs.neighbours.to_string()),
@@ -113,9 +119,8 @@ impl World {
 
     /// Runs all stages. The error is the message of the command.
     fn collect(&self, name: &str) -> Result<(), String> {
-        let output = self.command(name).arg("--quiet").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        match output.status.code() {
+        let (code, [_, said]) = ran(self.command(name).arg("--quiet"));
+        match code {
             Some(0) => Ok(()),
             Some(1) if !said.contains("panicked") => Err(said),
             other => panic!("{other:?}: {said}"),
@@ -158,54 +163,30 @@ impl World {
     }
 }
 
-/// The account that runs the command. File permissions must bind it, so where the tests run as root, which they do not
-/// bind, it is the account `nobody`.
-struct User {
-    /// A copy of the program that the account `nobody` may execute; none where permissions bind the tests' own account.
-    program: Option<PathBuf>,
-}
-
 /// The number of the account `nobody` and of its group.
 #[cfg(unix)]
 const NOBODY: u32 = 65_534;
 
-impl User {
+/// The program. File permissions must bind the account that runs it, so where the tests run as root, which they do not
+/// bind, it is a copy in `folder`, which the account `nobody` runs.
+fn program(folder: &Folder) -> PathBuf {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_tiepoint"));
     #[cfg(unix)]
-    fn of(folder: &Folder) -> Self {
-        let probe = folder.at("probe");
-        std::fs::write(&probe, "").unwrap();
-        std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o000)).unwrap();
-        let reads_all = std::fs::File::open(&probe).is_ok();
-        std::fs::remove_file(&probe).unwrap();
-        let program = reads_all.then(|| {
+    {
+        folder.put("probe", "");
+        std::fs::set_permissions(folder.at("probe"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        let reads_all = std::fs::File::open(folder.at("probe")).is_ok();
+        folder.remove("probe");
+        if reads_all {
             let copy = folder.at("tiepoint");
             // Not by this process: the tests beside this one start programs, which would inherit the open copy for a
             // moment, and a program that is open for writing cannot be started.
-            let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tiepoint")).arg(&copy).status().unwrap();
-            assert!(copied.success(), "{copied}");
+            succeeds(Command::new("cp").arg(program).arg(&copy));
             std::os::unix::fs::chown(&folder.0, Some(NOBODY), Some(NOBODY)).unwrap();
-            copy
-        });
-        Self { program }
+            return copy;
+        }
     }
-
-    #[cfg(unix)]
-    fn command(&self, folder: &Folder, line: &str) -> Command {
-        let Some(program) = &self.program else { return folder.tiepoint(line) };
-        let mut command = Command::new(program);
-        command.args(line.split_whitespace()).current_dir(&folder.0).uid(NOBODY).gid(NOBODY);
-        command
-    }
-
-    #[cfg(not(unix))]
-    fn of(_: &Folder) -> Self {
-        Self { program: None }
-    }
-
-    #[cfg(not(unix))]
-    fn command(&self, folder: &Folder, line: &str) -> Command {
-        folder.tiepoint(line)
-    }
+    program
 }
 
 /// Five views of one scene.

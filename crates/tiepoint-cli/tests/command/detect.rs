@@ -64,11 +64,10 @@ fn reading_ahead_changes_no_result() {
     let images = "0.png 1.png 2.png 3.png 4.png bad.pgm 5.png 6.png 7.png absent.png";
     let run = |device: &str, threads: u32| {
         let line = format!("detect {images} --device {device} --threads {threads} -o out/");
-        let output = folder.tiepoint(line).output().unwrap();
-        let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let (code, [said, told]) = ran(&mut folder.tiepoint(line));
         let said: Vec<_> = said.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned()).collect();
         let files: Vec<_> = (0..8).map(|i| folder.read(&format!("out/{i}.csv"))).collect();
-        (output.status.code(), said, told, files)
+        (code, said, told, files)
     };
     let wanted = run("cpu", 1);
     assert_eq!((wanted.0, wanted.1.len()), (Some(1), 8), "eight good images");

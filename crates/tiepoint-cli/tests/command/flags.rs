@@ -15,8 +15,7 @@ fn flags(command: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Runs the command with 6 GB of memory and for at most 10 s. A run that is ended by this time passes: a flag may ask
-/// for very many steps.
+/// Runs the command with 6 GB of memory. A run longer than 10 s is ended and passes: a flag may ask for many steps.
 fn runs_small(folder: &Folder, line: &str) {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 6000000; exec timeout 10 \"$@\"", "sh", env!("CARGO_BIN_EXE_tiepoint")])

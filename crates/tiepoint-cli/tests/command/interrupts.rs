@@ -8,8 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tiepoint::synth::{Random, StereoSceneOptions};
 
-/// The longest time from signal to end: 0.2 s between places where the command looks for signals, the rest for a busy
-/// machine and a driver that compiles.
+/// The longest time from signal to end: 0.2 s between looks for signals, the rest for a busy machine and its compilers.
 const LIMIT: Duration = Duration::from_secs(4);
 
 fn start(folder: &Folder, line: &str) -> Child {
@@ -157,13 +156,8 @@ fn a_limit_of_the_length_of_files_is_an_error() {
     folder.texture("a.png", SIZE, 1);
     let line =
         format!("ulimit -f 8; exec {} detect a.png --device cpu -o f.csv", env!("CARGO_BIN_EXE_tiepoint"));
-    let ran = Command::new("sh").args(["-c", &line]).current_dir(&folder.0).output().unwrap();
-    let told = String::from_utf8(ran.stderr).unwrap();
-    assert!(
-        ran.status.code() == Some(1) && told.contains("f.csv: File too large"),
-        "{:?}: {told}",
-        ran.status
-    );
+    let (code, [_, told]) = ran(Command::new("sh").args(["-c", &line]).current_dir(&folder.0));
+    assert!(code == Some(1) && told.contains("f.csv: File too large"), "{code:?}: {told}");
     assert_eq!(unfinished(&folder.0), Vec::<PathBuf>::new());
 }
 

@@ -36,8 +36,7 @@ use tiepoint::synth::{Scene, SceneOptions, Texture, viewpoint};
 
 const SIZE: Size = Size::new(320, 240);
 
-/// The working directory of the command in one test; names of files are relative to it. It is removed when the test
-/// passes.
+/// The working directory of the command in one test, to which names of files are relative; removed if the test passes.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -212,19 +211,24 @@ fn works(line: &str) -> String {
     succeeds(&mut tiepoint(line))[0].clone()
 }
 
+/// The exit code of a command, if no signal ended it, and what it prints on stdout and on stderr.
+fn ran(command: &mut Command) -> (Option<i32>, [String; 2]) {
+    let output = command.output().unwrap();
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code(), printed)
+}
+
 /// What a command that must succeed prints on stdout and on stderr.
 fn succeeds(command: &mut Command) -> [String; 2] {
-    let output = command.output().unwrap();
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(output.status.success(), "{command:?}: {:?}: {stderr}", output.status.code());
-    [stdout, stderr]
+    let (code, printed) = ran(command);
+    assert_eq!(code, Some(0), "{command:?}: {}", printed[1]);
+    printed
 }
 
 /// The message of a command that must fail with this code.
 fn refused(command: &mut Command, code: i32) -> String {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
+    let (found, [_, stderr]) = ran(command);
+    assert_eq!(found, Some(code), "{command:?}: {stderr}");
     assert!(stderr.starts_with("tiepoint: ") && !stderr.contains("panicked"), "{command:?}: {stderr}");
     stderr
 }

@@ -1,5 +1,4 @@
-//! No result depends on the platform's C library: glibc, musl and others round the logarithm, sine and power
-//! differently.
+//! No result depends on the platform's C library: the logarithm, sine and power of glibc, musl and others differ.
 
 use super::collect::{position, unfinished, with_exif};
 use super::drivers::stand_in;
@@ -75,10 +74,9 @@ fn an_error_on_closing_a_file_is_reported_and_leaves_no_unfinished_file() {
         ("collect images --work work --output o.db --no-sync", ".o.db."),
     ] {
         let mut command = folder.tiepoint(format!("{line} --device cpu"));
-        let told =
-            command.env("LD_PRELOAD", folder.at("libclose.so")).env("NO_ROOM", no_room).output().unwrap();
-        let said = String::from_utf8_lossy(&told.stderr);
-        assert_eq!(told.status.code(), Some(1), "{line}, {no_room}: {said}");
+        command.env("LD_PRELOAD", folder.at("libclose.so")).env("NO_ROOM", no_room);
+        let (code, [_, said]) = ran(&mut command);
+        assert_eq!(code, Some(1), "{line}, {no_room}: {said}");
         assert!(said.contains("quota exceeded"), "{line}, {no_room}: {said}");
         assert!(["o.csv", "o.tif", "o.db"].iter().all(|name| !folder.at(name).exists()), "{line}");
         assert!(unfinished(&folder.0).is_empty(), "{line}, {no_room}");

@@ -44,8 +44,7 @@ fn squeezed_pictures_give_the_matches_of_the_original() {
     };
     let original = matches("a.png", "b.png");
     assert!(original > 100.0, "{original} inliers");
-    // A twentieth of the 16-bit range; the same with pixels of no data; 300 values of a sensor; floats of several
-    // ranges.
+    // A twentieth of the 16-bit range; the same with pixels of no data; 300 values of a sensor; ranges of floats.
     for (extension, low, high, no_data) in [
         ("png", 20_000.0, 23_277.0, 20_000.0),
         ("png", 20_000.0, 23_277.0, 0.0),

@@ -223,8 +223,7 @@ fn depth_and_points_follow_from_the_calibration() {
     assert_eq!(folder.read("y.tif"), folder.read("k.tif"));
     folder.refuses(format!("{run} --focal 300"), 2, &["--calibration"]);
     let line = "stereo r.png l.png --min-disparity -30 --disparities 32 --focal 300 --depth w.tif";
-    let exchanged = folder.tiepoint(line).output().unwrap();
-    let told = String::from_utf8(exchanged.stderr).unwrap();
+    let (_, [_, told]) = ran(&mut folder.tiepoint(line));
     assert!(told.contains("have a depth: one above 0; are left and right exchanged?"), "{told}");
     // The truth is scored without a report, too.
     folder.works("stereo l.png r.png --disparities 26 -o e.pfm");
@@ -457,13 +456,11 @@ fn sequences_are_the_same_however_they_are_computed() {
     folder.put("002l.png", "no image");
     let run = |more: &str| {
         let line = format!("stereo %03dl.png %03dr.png -o out/%d.pfm --disparities 16 --json {more}");
-        let output = folder.tiepoint(line).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{more}: {output:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
+        let (code, [json, message]) = ran(&mut folder.tiepoint(line));
+        assert_eq!(code, Some(1), "{more}: {message}");
         for told in ["002l.png", "008l.png", "2 of 11 pairs failed"] {
             assert!(message.contains(told), "{more}: {message}");
         }
-        let json = String::from_utf8(output.stdout).unwrap();
         let wanted = [0, 1, 3, 4, 5, 6, 7, 9, 10];
         let lefts: Vec<&str> = json.lines().map(|line| value(line, "left")).collect();
         assert_eq!(lefts, wanted.map(|n| format!("\"{n:03}l.png\"")), "in order: {json}");

@@ -116,7 +116,12 @@ pub(super) fn start() -> Result<()> {
     let mut version = 0;
     // SAFETY: takes no flags, and may be called often.
     let answer = unsafe { call!(cuInit(0)) };
-    answer.map_err(|e| advise(e, "see what `nvidia-smi` says, or use cpu or opencl"))?;
+    answer.map_err(|refused| match refused {
+        Error::Driver { reason, .. } => {
+            error(format!("{reason}; see what `nvidia-smi` says, or use cpu or opencl"))
+        }
+        other => other,
+    })?;
     // SAFETY: writes one integer.
     unsafe { call!(cuDriverGetVersion(&raw mut version)) }?;
     if version < OLDEST {
@@ -129,13 +134,6 @@ pub(super) fn start() -> Result<()> {
     // SAFETY: the library is there; the function is looked up and not called.
     let has = |name: &[u8]| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() };
     complete("libcuda.so.1", &FUNCTIONS, has)
-}
-
-fn advise(refused: Error, advice: &str) -> Error {
-    match refused {
-        Error::Driver { reason, .. } => error(format!("{reason}; {advice}")),
-        other => other,
-    }
 }
 
 #[cfg(test)]

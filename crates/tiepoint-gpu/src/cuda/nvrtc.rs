@@ -95,8 +95,7 @@ impl Program {
         unsafe { sys::nvrtcCompileProgram(self.0, pointers.len() as c_int, pointers.as_ptr()) }
     }
 
-    /// What NVRTC gives in two calls after a compilation: `length` tells how many bytes, and `bytes` writes them. PTX and
-    /// logs end in a zero byte.
+    /// What NVRTC gives: `length` tells how many bytes, and `bytes` writes them. PTX and logs end in a zero byte.
     fn output(
         &self,
         what: &str,

@@ -10,8 +10,7 @@ use opencl3::error_codes::{
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// Held while devices are listed and opened: PoCL initialises itself at the first call, and two first calls at a time
-/// crash it (seen with 3.1).
+/// Held while devices are listed and opened: PoCL crashes if two threads make its first call at once (seen with 3.1).
 pub(super) static LOOKING: Mutex<()> = Mutex::new(());
 
 fn missing(reason: &str) -> Error {
@@ -26,8 +25,7 @@ pub(crate) fn has_driver() -> Result<()> {
     cl3::is_opencl_runtime_available().then_some(()).ok_or_else(refused)
 }
 
-/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and the errors of platforms that
-/// could not be asked for theirs.
+/// All devices, GPUs before CPUs, otherwise in the loader's order; and errors of platforms that did not tell theirs.
 pub(super) fn all() -> Result<(Vec<Device>, Vec<Error>)> {
     // On some systems the call panics when the loader finds no library.
     let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));

@@ -41,8 +41,7 @@ KERNEL(arithmetic) {
     out[8 * i + 7] = FLOAT_OF(BITS_OF(x) ^ 1u) / (x * x + y * y);
 }";
 
-/// Tests every macro of the dialect, on which equal results on all devices rest. Opening a device tests only five
-/// operations (`ieee.rs`).
+/// Every macro of the dialect, on which equal results rest. Opening a device tests only five operations (`ieee.rs`).
 #[test]
 fn arithmetic_has_the_bits_of_rust() {
     let table = [0.1_f32, 1.0e-3 / 7.0];
@@ -160,8 +159,7 @@ const WORDS: &str = "KERNEL(words) {
     found[10] = turned[LANE_X];
 }";
 
-/// Arithmetic on words of two 16-bit numbers or four bytes, and copies to local memory, for which some devices have
-/// instructions.
+/// Arithmetic on words of two or four numbers and copies to local memory, for which some devices have instructions.
 #[test]
 fn packed_words_give_the_same_on_all_devices() {
     const N: usize = 64 * 64;

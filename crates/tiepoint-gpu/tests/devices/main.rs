@@ -107,9 +107,9 @@ fn add_kernel(gpu: &Gpu) -> Kernel<Add<'static>> {
 }
 
 /// Three times `sum` and `part` becomes `sum`.
-fn adding(kernel: &Kernel<Add<'static>>, sum: &Buffer<u32>, part: &Buffer<u32>) -> Commands {
-    let (n, mut commands) = (sum.len(), Commands::new());
-    commands.launch(kernel, kernel.covering(n, 1), Add { sum, part, n: n as u32 }).unwrap();
+fn adding(sum: &Buffer<u32>, part: &Buffer<u32>) -> Commands {
+    let (kernel, n, mut commands) = (add_kernel(sum.gpu()), sum.len(), Commands::new());
+    commands.launch(&kernel, kernel.covering(n, 1), Add { sum, part, n: n as u32 }).unwrap();
     commands
 }
 

@@ -1,12 +1,11 @@
 //! Work, transfers and graphs keep their order, and memory keeps what was written to it.
 
-use super::{Count, add_kernel, adding, all, count_kernel, numbers, numbers_at, numbers_mut};
+use super::{Count, adding, all, count_kernel, numbers, numbers_at, numbers_mut};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::{Buffer, Commands};
 
-/// Commands that run at the same time come after those before them and before those after them, in the queue and in a
-/// graph.
+/// Commands that run together come after those before them and before those after, in the queue and in a graph.
 #[test]
 fn commands_that_run_together_keep_their_place_in_the_order() {
     const SIDES: (usize, usize) = (257, 129);
@@ -90,7 +89,6 @@ fn memory_is_copied_unchanged_to_and_from_devices() {
 fn transfers_run_beside_the_work_and_in_order() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = add_kernel(&gpu);
         let sum = gpu.upload(&vec![0_u32; N]).unwrap();
         let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
@@ -102,7 +100,7 @@ fn transfers_run_beside_the_work_and_in_order() {
         for (i, from) in pinned.iter().enumerate() {
             let part = &parts[i % 2];
             gpu.upload_beside(from, part, &read[i % 2]).unwrap();
-            gpu.run(&adding(&kernel, &sum, part)).unwrap();
+            gpu.run(&adding(&sum, part)).unwrap();
             read[i % 2] = gpu.mark().unwrap();
         }
         let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
@@ -116,7 +114,6 @@ fn transfers_run_beside_the_work_and_in_order() {
 fn transfers_into_reused_memory_wait_for_its_last_work() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = add_kernel(&gpu);
         let zeroes = gpu.upload(&vec![0_u32; N]).unwrap();
         let mut other = gpu.pinned::<u32>(N).unwrap();
         numbers_mut(&mut other).fill(77);
@@ -125,7 +122,7 @@ fn transfers_into_reused_memory_wait_for_its_last_work() {
             let sum = gpu.upload(&vec![1_u32; N]).unwrap();
             let mut commands = Commands::new();
             for _ in 0..8 {
-                commands.append(adding(&kernel, &sum, &zeroes)).unwrap();
+                commands.append(adding(&sum, &zeroes)).unwrap();
             }
             commands.download(&sum, &mut result).unwrap();
             gpu.run(&commands).unwrap();
@@ -138,20 +135,18 @@ fn transfers_into_reused_memory_wait_for_its_last_work() {
     }
 }
 
-/// Each round's sum is computed beside the queue from the newest data and read in the queue, which meanwhile works on
-/// the round before.
+/// Each round's sum is computed beside the queue, which meanwhile works on the round before, and read in the queue.
 #[test]
 fn work_beside_the_queue_keeps_its_order() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = add_kernel(&gpu);
         let (part, made) = (gpu.buffer::<u32>(N).unwrap(), gpu.upload(&vec![0_u32; N]).unwrap());
         let kept = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let sum = gpu.upload(&vec![0_u32; N]).unwrap();
         let graphs = kept.each_ref().map(|kept| {
-            let mut side = adding(&kernel, &made, &part);
+            let mut side = adding(&made, &part);
             side.copy((&made, 0), (kept, 0), N).unwrap();
-            gpu.graphs_beside([adding(&kernel, &sum, kept), side]).unwrap()
+            gpu.graphs_beside([adding(&sum, kept), side]).unwrap()
         });
         let mut free = [gpu.mark().unwrap(), gpu.mark().unwrap()];
         let (mut expected, mut expected_made) = (0_u32, 0_u32);
@@ -175,13 +170,12 @@ fn work_beside_the_queue_keeps_its_order() {
 fn results_are_read_while_later_work_runs() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = add_kernel(&gpu);
         for is_beside in [false, true] {
             let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
             let mut results = [(); 3].map(|()| gpu.pinned::<u32>(N).unwrap());
             let mut sent = Vec::new();
             for result in &mut results {
-                let add = adding(&kernel, &sum, &one);
+                let add = adding(&sum, &one);
                 gpu.run(&add).unwrap();
                 assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
                 let mut read = Commands::new();

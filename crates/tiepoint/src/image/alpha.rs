@@ -1,5 +1,4 @@
-//! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha); and the colours of
-//! transparent pixels.
+//! The alpha channel as a mask, the last of two channels (after grey) or four; and the colours of transparent pixels.
 
 use super::{AnyImage, AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::{Result, by_pixel};
@@ -11,13 +10,10 @@ pub fn alpha_mask<'a>(image: impl Into<AnyView<'a>>) -> Option<Image<u8>> {
     if !matches!(image.channels(), 2 | 4) {
         return None;
     }
-    by_pixel!(image, view => mask_of(view))
-}
-
-fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
-    let n = view.channels();
-    let shown = |x: usize, y: usize| view.row(y)[n * x + n - 1].to_f32() > 0.0;
-    let mask = Image::from_fn(view.size(), |x, y| 255 * u8::from(shown(x, y)));
+    let (size, n) = (image.size(), image.channels());
+    let mask = by_pixel!(image, view => Image::from_fn(size, |x, y| {
+        255 * u8::from(view.row(y)[n * x + n - 1].to_f32() > 0.0)
+    }));
     mask.data().contains(&0).then_some(mask)
 }
 

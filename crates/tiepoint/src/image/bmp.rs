@@ -12,7 +12,7 @@ use std::ops::Range;
 
 pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
     let bytes = request.bytes(source)?;
-    let Header { size, upwards, bits, coding, palette, colours, start } = Header::of(&bytes)?;
+    let Header { size, upwards, bits, in_runs, palette, colours, start } = Header::of(&bytes)?;
     let grey = palette.iter().all(|[r, g, b]| r == g && g == b);
     let direct: Option<Vec<Field>> =
         (bits > 8).then(|| colours.into_iter().filter(|f| f.mask != 0).collect());
@@ -20,10 +20,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
     request.affordable(size, size.area().checked_mul(channels + 1))?;
     request.begin::<u8>(size)?;
     let body = bytes.get(start..).unwrap_or_default();
-    let runs = match coding {
-        Coding::Plain => None,
-        Coding::Runs => Some(unpacked(body, size, bits)?),
-    };
+    let runs = in_runs.then(|| unpacked(body, size, bits)).transpose()?;
     // Runs have been unpacked to one byte per pixel.
     let (body, bits, stride) = match &runs {
         Some(indices) => (indices.as_slice(), 8, size.width),
@@ -91,13 +88,6 @@ impl Field {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
-    Plain,
-    /// Run-length encoded: runs of equal and of different indices.
-    Runs,
-}
-
 #[derive(Debug)]
 struct Header {
     size: Size,
@@ -105,7 +95,8 @@ struct Header {
     upwards: bool,
     /// Bits of a pixel.
     bits: usize,
-    coding: Coding,
+    /// Run-length encoded: runs of equal and of different indices.
+    in_runs: bool,
     /// Red, green and blue of every index; empty where pixels are colours.
     palette: Vec<[u8; 3]>,
     /// Red, green, blue and alpha of pixels that are colours.
@@ -130,11 +121,11 @@ impl Header {
         let height = height.cast_signed();
         let size = Size::new(width as usize, height.unsigned_abs() as usize);
         // OS/2 numbers its codings from 3 on in another way.
-        let (coding, masks) = match (coding, bits) {
-            (0, 1 | 2 | 4 | 8 | 16 | 24 | 32) => (Coding::Plain, 0),
-            (1, 8) | (2, 4) => (Coding::Runs, 0),
-            (3, 16 | 32) if length != 64 => (Coding::Plain, if length >= 56 { 4 } else { 3 }),
-            (6, 16 | 32) if length != 64 => (Coding::Plain, 4),
+        let (in_runs, masks) = match (coding, bits) {
+            (0, 1 | 2 | 4 | 8 | 16 | 24 | 32) => (false, 0),
+            (1, 8) | (2, 4) => (true, 0),
+            (3, 16 | 32) if length != 64 => (false, if length >= 56 { 4 } else { 3 }),
+            (6, 16 | 32) if length != 64 => (false, 4),
             _ => {
                 let what = format!("BMP of {bits} bits in coding {coding}");
                 return Err(format!("{what} is not read; convert it: magick IN OUT.png").into());
@@ -158,7 +149,7 @@ impl Header {
         let used = if used == 0 { most } else { used.min(most) };
         let table = bytes.get(table..start.min(bytes.len())).unwrap_or_default();
         let palette = table.chunks_exact(entry).take(used).map(|c| [c[2], c[1], c[0]]).collect();
-        Ok(Self { size, upwards: height > 0, bits, coding, palette, colours: [r?, g?, b?, a?], start })
+        Ok(Self { size, upwards: height > 0, bits, in_runs, palette, colours: [r?, g?, b?, a?], start })
     }
 }
 

@@ -1,5 +1,4 @@
-//! What an image file says beside its pixels: which channels are colour and alpha, which pixels hold data, and how the
-//! picture is to be turned.
+//! What an image file says beside its pixels: colour and alpha channels, pixels without data, and the way it is turned.
 
 use super::{
     AnyCow, AnyImage, AnyView, Image, ImageView, Known, Mask, Pixel, Prepared, Range, Size,

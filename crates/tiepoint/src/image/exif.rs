@@ -53,8 +53,7 @@ pub struct Position {
     pub altitude: Option<f64>,
 }
 
-/// An image whose aspect ratio differs from that of the picture taken by more than this share counts as cropped:
-/// rounding changes it less.
+/// An image whose aspect ratio is off by more than this share from the picture taken is cropped: rounding changes less.
 const CROPPED: f64 = 0.02;
 
 /// The diagonal of film of 24 × 36 mm.

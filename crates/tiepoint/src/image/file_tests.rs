@@ -2,27 +2,20 @@
 
 use super::*;
 use crate::device::{Cpu, Processor};
+use crate::files::tests::Folder;
 use crate::geometry::warp::{Interpolation, WarpOptions};
 use crate::geometry::{Homography, Model};
 use crate::register::warp_onto;
 use proptest::prelude::*;
-use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{fs, path::PathBuf};
 
-/// A file name that no other test uses; the file is removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(extension: &str) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("tiepoint-image-{}-{n}.{extension}", std::process::id())))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file in a folder that no other test uses; the folder is removed on drop.
+fn scratch(extension: &str) -> (Folder, PathBuf) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let folder = Folder::new(&format!("image-{}", NEXT.fetch_add(1, Relaxed)));
+    let file = folder.join("a").with_extension(extension);
+    (folder, file)
 }
 
 /// Pseudo-random bits for element `i`.
@@ -40,14 +33,38 @@ fn image_of(kind: usize, size: Size, channels: usize) -> AnyImage {
     }
 }
 
-fn written(extension: &str, image: &AnyImage) -> Vec<u8> {
-    let file = Scratch::new(extension);
-    write(&file.0, image).unwrap();
-    fs::read(&file.0).unwrap()
+fn written<'a>(extension: &str, image: impl Into<AnyView<'a>>) -> Vec<u8> {
+    let (_folder, file) = scratch(extension);
+    write(&file, image).unwrap();
+    fs::read(&file).unwrap()
 }
 
 fn decoded(bytes: &[u8]) -> Result<AnyImage> {
     decode(bytes, "test", &ReadOptions::default())
+}
+
+fn file_of(bytes: &[u8]) -> FileImage {
+    decode_file(bytes, "test", &ReadOptions::default()).unwrap()
+}
+
+/// How many pixels a file hides.
+fn hidden(file: &FileImage) -> usize {
+    file.shown.as_ref().map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count())
+}
+
+fn floats(image: AnyImage) -> Image<f32> {
+    let AnyImage::F32(image) = image else { panic!("{:?} in place of floats", image.view().pixel()) };
+    image
+}
+
+fn grey_of(image: &AnyImage) -> AnyImage {
+    grey(image, &Cpu::sequential()).unwrap().into_image()
+}
+
+fn warped(image: &AnyImage, by: Homography, options: &WarpOptions) -> Result<(AnyImage, Image<u8>)> {
+    let cpu = Processor::from(Cpu::sequential());
+    let found = warp_onto(image, image.size(), &Model::Homography(by), options, &cpu)?.into_host()?;
+    Ok((found.image, found.covered))
 }
 
 /// Near infrared beside three colours would hide what is dark in it.
@@ -57,11 +74,11 @@ fn bands_none_of_which_is_alpha_are_not_written_where_the_last_would_be() {
         let image = image_of(kind, Size::new(5, 4), channels);
         let layout = Layout { alpha: None, ..Layout::usual(channels) };
         for extension in ["png", "pam", "exr"] {
-            let file = Scratch::new(extension);
-            let told = write_known(&file.0, &image, &Known { layout: Some(layout), ..Known::default() });
+            let (_folder, file) = scratch(extension);
+            let told = write_known(&file, &image, &Known { layout: Some(layout), ..Known::default() });
             assert!(matches!(told, Err(Error::Format { .. })), "{channels}, {extension}: {told:?}");
-            assert!(!file.0.exists(), "{extension}");
-            write_known(&file.0, &image, &Known::default()).unwrap();
+            assert!(!file.exists(), "{extension}");
+            write_known(&file, &image, &Known::default()).unwrap();
         }
     }
 }
@@ -71,13 +88,13 @@ fn the_header_tells_size_and_type() {
     for extension in ["png", "tif", "pfm"] {
         for kind in 0..3 {
             let image = image_of(kind, Size::new(37, 23), 1);
-            let file = Scratch::new(extension);
-            write(&file.0, &image).unwrap();
-            let whole = read(&file.0, &ReadOptions::default()).unwrap();
-            let shape = read_shape(&file.0, &ReadOptions::default()).unwrap();
+            let (_folder, file) = scratch(extension);
+            write(&file, &image).unwrap();
+            let whole = read(&file, &ReadOptions::default()).unwrap();
+            let shape = read_shape(&file, &ReadOptions::default()).unwrap();
             assert_eq!(shape, (whole.size(), whole.view().pixel()), "{extension}, {kind}");
             let narrow = ReadOptions::default().with_max_pixels(100);
-            assert!(read_shape(&file.0, &narrow).is_err(), "{extension}, {kind}: above the limit");
+            assert!(read_shape(&file, &narrow).is_err(), "{extension}, {kind}: above the limit");
         }
     }
     assert!(read_shape("no such file.png", &ReadOptions::default()).is_err(), "there is none");
@@ -96,15 +113,13 @@ proptest! {
     #[test]
     fn round_trips(width in 1_usize..40, height in 1_usize..40, kind in 0_usize..3, channels in 1_usize..5) {
         let image = image_of(kind, Size::new(width, height), channels);
-        let grey = grey(&image, &Cpu::sequential()).unwrap().into_image();
+        let grey = grey_of(&image);
         for (extension, expected) in [("tif", image.clone()), ("png", levelled(&image)), ("pam", levelled(&image))] {
             let bytes = written(extension, &image);
             prop_assert_eq!(&decoded(&bytes).unwrap(), &expected, "{}", extension);
-            let expected_grey = super::grey(&expected, &Cpu::sequential()).unwrap().into_image();
             let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap().image;
             prop_assert_eq!(alpha_mask(&by_rows), alpha_mask(&expected), "{}: what shows", extension);
-            let by_rows = super::grey(&by_rows, &Cpu::sequential()).unwrap().into_image();
-            prop_assert_eq!(by_rows, expected_grey, "{} as grey", extension);
+            prop_assert_eq!(grey_of(&by_rows), grey_of(&expected), "{} as grey", extension);
         }
         prop_assert_eq!(decoded(&written("pgm", &grey)).unwrap(), levelled(&grey), "pgm");
         if kind == 2 {
@@ -199,23 +214,20 @@ fn samples_of_every_kind_are_read() {
     for (name, bytes, expected) in exact_samples() {
         assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
         let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap().image;
-        let [by_rows, expected] =
-            [by_rows, expected].map(|image| grey(&image, &Cpu::sequential()).unwrap().into_image());
-        assert_eq!(by_rows, expected, "{name} as grey");
+        assert_eq!(grey_of(&by_rows), grey_of(&expected), "{name} as grey");
     }
 }
 
 #[test]
 fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
-    let file = Scratch::new("tif");
+    let (_folder, file) = scratch("tif");
     let bands = "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.01</Item></GDALMetadata>";
     let ramp = Image::from_fn(Size::new(9, 5), |x, y| (x * 100 + y) as u16);
-    write_known(&file.0, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
-    let read = read_file(&file.0, &ReadOptions::default()).unwrap();
+    write_known(&file, &ramp, &Known { bands: Some(bands), ..Known::default() }).unwrap();
+    let read = read_file(&file, &ReadOptions::default()).unwrap();
     assert_eq!(read.bands.as_deref(), Some(bands));
-    write_known(&file.0, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() })
-        .unwrap();
-    let bytes = fs::read(&file.0).unwrap();
+    write_known(&file, &ramp, &Known { bands: Some(bands), no_data: Some(7.0), ..Known::default() }).unwrap();
+    let bytes = fs::read(&file).unwrap();
     let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let first = usize::from(word(4));
     let tags: Vec<u16> = (0..usize::from(word(first))).map(|i| word(first + 2 + 12 * i)).collect();
@@ -228,16 +240,12 @@ fn what_a_tiff_says_of_its_bands_goes_with_the_resampled_image() {
 #[test]
 fn pixels_without_data_are_hidden() {
     let (cpu, options) = (Cpu::sequential(), ReadOptions::default());
-    let hidden = |file: FileImage| file.into_seen().1.map(Image::into_vec);
+    let shown = |file: FileImage| file.into_seen().1.map(Image::into_vec);
     let masked = sample!("masked.tif");
     let expected: Vec<u8> = (0..13).flat_map(|y| (0..21).map(move |x| if x > y { 255 } else { 0 })).collect();
-    assert_eq!(
-        hidden(decode_file(masked, "m", &options).unwrap()),
-        Some(expected.clone()),
-        "a mask in the file"
-    );
+    assert_eq!(shown(file_of(masked)), Some(expected.clone()), "a mask in the file");
     let grey = decode_grey_alpha(masked, "m", &options).unwrap();
-    assert_eq!(hidden(grey.clone()), Some(expected), "as grey");
+    assert_eq!(shown(grey.clone()), Some(expected), "as grey");
     let prepared = grey.prepared(Mask::All, Range::Auto, &cpu).unwrap();
     let counts = prepared.mask.into_image().unwrap();
     assert_eq!((counts.row(0)[10], counts.row(0)[11]), (0, 255), "no nearer than the margin");
@@ -249,36 +257,30 @@ fn pixels_without_data_are_hidden() {
             |x, y| if (10..20).contains(&x) && y > 12 { 7_u16 } else { 100 + (x * y) as u16 },
         );
     let valid = Image::from_fn(size, |x, _| if x == 39 { 0_u8 } else { 255 });
-    let file = Scratch::new("tif");
+    let (_folder, file) = scratch("tif");
     for (no_data, valid, zeros, compression) in [
         (Some(7.0), None, 10 * 17, Compression::None),
         (None, Some(&valid), 30, Compression::Zstd),
         (None, Some(&valid), 30, Compression::Deflate),
         (Some(-1.0), None, 0, Compression::Zstd),
     ] {
-        write_known(&file.0, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
-        let read = read_file(&file.0, &options).unwrap();
+        write_known(&file, &ramp, &Known { no_data, valid, compression, ..Known::default() }).unwrap();
+        let read = read_file(&file, &options).unwrap();
         assert_eq!(read.image, ramp.clone().into(), "{no_data:?}");
-        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
-        assert_eq!(found, zeros, "{no_data:?}");
+        assert_eq!(hidden(&read), zeros, "{no_data:?}");
     }
     let seen = |value: u16| {
         let marked = Image::from_fn(size, |x, y| if ramp.row(y)[x] == 7 { value } else { ramp.row(y)[x] });
         let known = Known { no_data: Some(value.into()), ..Known::default() };
-        write_known(&file.0, &marked, &known).unwrap();
-        read_file(&file.0, &options)
-            .unwrap()
-            .prepared(Mask::All, Range::Auto, &cpu)
-            .unwrap()
-            .image
-            .into_image()
+        write_known(&file, &marked, &known).unwrap();
+        read_file(&file, &options).unwrap().prepared(Mask::All, Range::Auto, &cpu).unwrap().image.into_image()
     };
     assert_eq!(seen(7), seen(60_000), "detectors do not see the values of pixels without data");
-    let (file, beside) = (Scratch::new("png"), Scratch::new("png.msk"));
-    let beside = (file.0.with_extension("png.msk"), beside).0;
-    write_known(&file.0, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();
-    assert_eq!(read_file(&file.0, &options).unwrap().shown, Some(valid), "a mask beside the file");
-    write_known(&file.0, &ramp, &Known::default()).unwrap();
+    let (_folder, file) = scratch("png");
+    let beside = file.with_extension("png.msk");
+    write_known(&file, &ramp, &Known { valid: Some(&valid), ..Known::default() }).unwrap();
+    assert_eq!(read_file(&file, &options).unwrap().shown, Some(valid), "a mask beside the file");
+    write_known(&file, &ramp, &Known::default()).unwrap();
     assert!(!beside.exists(), "a mask of an earlier file is not left");
 }
 
@@ -291,16 +293,13 @@ fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
         Image::from_vec((0..24).map(|i| if i == 5 { -32768.0 } else { i as f32 }).collect(), size, 3);
     let colour = colour.unwrap();
     for extension in ["pfm", "npy", "exr"] {
-        let file = Scratch::new(extension);
-        let floats = |image: &Image<f32>, valid| {
-            let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
-            write_known(&file.0, image, &known).unwrap();
-            let AnyImage::F32(read) = read(&file.0, &options).unwrap() else { panic!("{extension}: floats") };
-            read.into_vec()
-        };
+        let (_folder, file) = scratch(extension);
         let marked = |v: f32| if v == -32768.0 { None } else { Some(v) };
         for (image, valid) in [(&grey, Some(&valid)), (&grey, None), (&colour, None)] {
-            let found = floats(image, valid).into_iter().map(|v| (!v.is_nan()).then_some(v));
+            let known = Known { no_data: Some(-32768.0), valid, ..Known::default() };
+            write_known(&file, image, &known).unwrap();
+            let found = floats(read(&file, &options).unwrap()).into_vec();
+            let found = found.into_iter().map(|v| (!v.is_nan()).then_some(v));
             assert!(found.eq(image.data().iter().map(|v| marked(*v))), "{extension}");
         }
     }
@@ -308,7 +307,7 @@ fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
 
 #[test]
 fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
-    let (size, cpu) = (Size::new(30, 20), Cpu::sequential());
+    let size = Size::new(30, 20);
     let hole = |x: usize, y: usize| (10..16).contains(&x) && (8..14).contains(&y);
     let values = (0..20).flat_map(|y| (0..30).map(move |x| (x, y)));
     let values = values.flat_map(|(x, y)| [100, 110, if hole(x, y) { 0 } else { 120_u16 }]).collect();
@@ -317,13 +316,7 @@ fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
     let half = Homography::new([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]]).unwrap();
     let resampled = |layout: Layout| {
         let file = FileImage { layout, no_data: Some(0.0), ..AnyImage::from(image.clone()).into() };
-        let place = |image: &AnyImage, fill: f32| {
-            let options = WarpOptions::default().with_fill(fill);
-            let model = Model::Homography(half);
-            let found = warp_onto(image, size, &model, &options, &Processor::from(cpu.clone()))?;
-            let found = found.into_host()?;
-            Ok((found.image, found.covered))
-        };
+        let place = |image: &AnyImage, fill| warped(image, half, &WarpOptions::default().with_fill(fill));
         let AnyImage::U16(found) = file.resampled(size, place).unwrap().image else {
             panic!("the type stays")
         };
@@ -360,7 +353,7 @@ fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
         };
         let same = |image: &AnyImage, _: f32| Ok((image.clone(), Image::filled(size, 1, 255)));
         let found = file.resampled(size, same).unwrap();
-        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        let image = floats(found.image);
         let expected: Vec<f32> = (0..size.area() * 3).map(|i| value(i, -9999.0)).collect();
         assert_eq!(image.data(), expected, "{hole}: only the first band lacks data, and by its value");
         let hidden = found.shown.unwrap();
@@ -368,8 +361,7 @@ fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
         // A mask of the file hides all bands.
         let mut masked = file.clone();
         masked.hide_by(Some(Image::from_fn(size, |x, _| if x == 11 { 0 } else { 255 }))).unwrap();
-        let found = masked.resampled(size, same).unwrap();
-        let AnyImage::F32(image) = &found.image else { panic!("floats") };
+        let image = floats(masked.resampled(size, same).unwrap().image);
         let masked = |i: usize| if i / 3 % 12 == 11 { -9999.0 } else { value(i, -9999.0) };
         assert_eq!(image.data(), (0..size.area() * 3).map(masked).collect::<Vec<_>>(), "{hole}");
     }
@@ -414,7 +406,7 @@ fn tiff_of_bits(bits: u16, white: u16, no_data: &[u8; 4], pixels: [u8; 4]) -> Ve
 
 #[test]
 fn no_data_of_few_bits_is_stretched_with_the_pixels() {
-    for (bits, white, text, pixels, no_data, hidden) in [
+    for (bits, white, text, pixels, no_data, count) in [
         (4, 1, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(85.0), 2),
         (4, 0, b"5\0\0\0", [0x51, 0x25, 0xff, 0x00], Some(170.0), 2),
         (4, 1, b"255\0", [0x51, 0x25, 0xff, 0x00], None, 0),
@@ -423,11 +415,8 @@ fn no_data_of_few_bits_is_stretched_with_the_pixels() {
         // Wide values are not inverted where white is 0, so their no-data value is not, either.
         (32, 0, b"5\0\0\0", [5, 0, 0, 0], Some(5.0), 1),
     ] {
-        let file = Scratch::new("tif");
-        fs::write(&file.0, tiff_of_bits(bits, white, text, pixels)).unwrap();
-        let read = read_file(&file.0, &ReadOptions::default()).unwrap();
-        let found = read.shown.map_or(0, |shown| shown.data().iter().filter(|v| **v == 0).count());
-        assert_eq!((read.no_data, found), (no_data, hidden), "{bits} bits, {white}");
+        let read = file_of(&tiff_of_bits(bits, white, text, pixels));
+        assert_eq!((read.no_data, hidden(&read)), (no_data, count), "{bits} bits, {white}");
     }
 }
 
@@ -440,31 +429,20 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
         file[at + 2..at + 2 + field.len()].copy_from_slice(field);
         file
     };
-    let read = |file: &[u8]| decode_file(file, "t", &ReadOptions::default());
     let pixels = AnyImage::from(Image::from_vec(vec![1_u8, 5, 9, 5], Size::new(4, 1), 1).unwrap());
     let no_length = changed(279, &[3, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(read(&no_length).unwrap().image, pixels, "a strip without a length");
-    assert_eq!(
-        read(&changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0])).unwrap().no_data,
-        Some(5.0),
-        "no zero"
-    );
-    assert_eq!(
-        read(&changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0])).unwrap().image,
-        pixels,
-        "Latin-1"
-    );
-    let signed = |bits: u16| {
-        let mut file = tiff_of_bits(bits, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
-        let at = file.len() - 4 - 12;
-        file[at..].copy_from_slice(&[0x53, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
-        decoded(&file).unwrap()
-    };
-    let AnyImage::F32(four) = signed(4) else { panic!("no floats") };
-    assert_eq!(four.data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
-    let file = Scratch::new("tif");
-    fs::write(&file.0, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
-    assert!(matches!(super::read(&file.0, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
+    assert_eq!(file_of(&no_length).image, pixels, "a strip without a length");
+    let no_zero = changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0]);
+    assert_eq!(file_of(&no_zero).no_data, Some(5.0), "no zero");
+    let latin = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0]);
+    assert_eq!(file_of(&latin).image, pixels, "Latin-1");
+    let mut signed = tiff_of_bits(4, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
+    let at = signed.len() - 4 - 12;
+    signed[at..].copy_from_slice(&[0x53, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(floats(decoded(&signed).unwrap()).data(), [7.0, -1.0, -8.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    let (_folder, file) = scratch("tif");
+    fs::write(&file, changed(273, &[16, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])).unwrap();
+    assert!(matches!(read(&file, &ReadOptions::default()), Err(Error::Format { .. })), "far away");
 }
 
 #[test]
@@ -511,7 +489,7 @@ fn four_bands_of_jpeg_2000_are_inks_only_where_the_file_says_so() {
     for (number, colours) in [(17_u32, 1), (16, 3)] {
         let mut file = bands.to_vec();
         file[space..space + 4].copy_from_slice(&number.to_be_bytes());
-        let read = decode_file(&file, "bands.jp2", &ReadOptions::default()).unwrap();
+        let read = file_of(&file);
         assert_eq!((read.layout.channels, read.layout.colours), (4, colours), "{number}");
         let AnyImage::U8(image) = &read.image else { panic!("bytes") };
         assert_eq!(image.row(2)[4 * 3..4 * 4], [32, 62, 92, 122], "{number}");
@@ -526,9 +504,7 @@ fn colours_of_transparent_pixels_take_no_part_in_resampling() {
     let size = Size::new(40, 30);
     let hole = |x: usize, y: usize| (10..26).contains(&x) && (8..20).contains(&y) && x + y > 20;
     let turned = Homography::new([[0.98, -0.2, 3.3], [0.2, 0.98, -2.6], [0.0, 0.0, 1.0]]).unwrap();
-    let turned = Model::Homography(turned);
     let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
-    let cpu = Processor::from(Cpu::sequential());
     // Near infrared before the alpha channel is in no usual layout.
     for (n, marked) in [(2, false), (4, false), (4, true), (5, false)] {
         let values = |transparent: f32| -> Vec<f32> {
@@ -555,10 +531,7 @@ fn colours_of_transparent_pixels_take_no_part_in_resampling() {
             let mut file = FileImage::from(image);
             file.layout.alpha = Some(n - 1);
             file.shown = marked.then(|| Image::from_fn(size, |x, y| if x + y == 60 { 0 } else { 255 }));
-            let found = file.resampled(size, |image, fill| {
-                let warped = warp_onto(image, size, &turned, &options.with_fill(fill), &cpu)?.into_host()?;
-                Ok((warped.image, warped.covered))
-            });
+            let found = file.resampled(size, |image, fill| warped(image, turned, &options.with_fill(fill)));
             let found = found.unwrap().image;
             let mut seen = [0, 0];
             let mut pixel = |pixel: Vec<f32>| {
@@ -584,27 +557,26 @@ fn masks_and_alpha_channels_are_read() {
         let image =
             AnyImage::from(Image::from_vec((0..35 * channels as u8).collect(), size, channels).unwrap());
         for image in [with_alpha(&image, &shown).unwrap(), image] {
-            let file = Scratch::new("png");
-            write(&file.0, &image).unwrap();
-            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap().image;
+            let (_folder, file) = scratch("png");
+            write(&file, &image).unwrap();
+            let read = read_grey_alpha(&file, &options, &cpu).unwrap().image;
             assert_eq!(
                 read.channels(),
                 if image.channels() > channels { 2 } else { 1 },
                 "{channels} channels"
             );
             assert_eq!(alpha_mask(&read), alpha_mask(&image), "{channels} channels: what shows");
-            let [read, expected] = [read, image].map(|image| grey(&image, &cpu).unwrap().into_image());
-            assert_eq!(read, expected, "{channels} channels: grey");
+            assert_eq!(grey_of(&read), grey_of(&image), "{channels} channels: grey");
         }
     }
-    let file = Scratch::new("png");
-    write(&file.0, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
-    let mask = Mask::read(&file.0, size, &options, &cpu).unwrap().into_image();
+    let (_folder, file) = scratch("png");
+    write(&file, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
+    let mask = Mask::read(&file, size, &options, &cpu).unwrap().into_image();
     assert_eq!(mask, Some(Image::from_fn(size, |x, _| if x > 0 { 255 } else { 0 })), "of 16 bits");
     let floats = Image::from_vec(vec![0.0, -1.0, f32::INFINITY, f32::NAN, 0.5], Size::new(5, 1), 1).unwrap();
-    let counts = Mask::of_size(&floats.into(), &file.0, Size::new(5, 1)).unwrap().into_image();
+    let counts = Mask::of_size(&floats.into(), &file, Size::new(5, 1)).unwrap().into_image();
     assert_eq!(counts.unwrap().data(), [0, 255, 255, 0, 255], "all but 0 and NaN");
-    let refused = Mask::read(&file.0, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
+    let refused = Mask::read(&file, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
     assert!(refused.contains("the mask is 7x5, its image 5x7"), "{refused}");
 }
 
@@ -613,7 +585,7 @@ fn not_a_number_and_infinity_stay() {
     for (name, bytes, exact) in
         [("double.tif", sample!("double.tif"), 1e-7), ("half.tif", sample!("half.tif"), 1e-3)]
     {
-        let AnyImage::F32(image) = decoded(bytes).unwrap() else { panic!("{name} is not float") };
+        let image = floats(decoded(bytes).unwrap());
         for y in 0..13 {
             for (x, v) in image.row(y).iter().enumerate() {
                 match (x, y) {
@@ -626,11 +598,7 @@ fn not_a_number_and_infinity_stay() {
                 }
             }
         }
-        let file = Scratch::new("tif");
-        write(&file.0, &image).unwrap();
-        let AnyImage::F32(back) = read(&file.0, &ReadOptions::default()).unwrap() else {
-            panic!("not float")
-        };
+        let back = floats(decoded(&written("tif", &image)).unwrap());
         let bits = |i: &Image<f32>| i.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&back), bits(&image), "{name}: written and read back");
     }

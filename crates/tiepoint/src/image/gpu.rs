@@ -141,8 +141,7 @@ impl<T: Element> GpuImage<T> {
         Ok(packed)
     }
 
-    /// Copies `rows` rows, from row `first` on, to a buffer, which is given with the index of the first number and the
-    /// pitch there.
+    /// Copies `rows` rows, from row `first` on, to a buffer, given with the index of its first number and its pitch.
     pub(crate) fn copy_rows(
         &self,
         commands: &mut Commands,
@@ -227,9 +226,6 @@ impl<T: Element> GpuImage<T> {
     }
 
     /// As [`upload`](Self::upload), by way of pinned memory, which all threads fill.
-    ///
-    /// # Errors
-    /// As [`upload`](Self::upload).
     pub(crate) fn upload_by(gpu: &Gpu, view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
         Staging::new(&image, image.buffer())?.fill(&[view], cpu)?;
@@ -238,9 +234,6 @@ impl<T: Element> GpuImage<T> {
 
     /// As [`download`](Self::download), by way of pinned memory, from which all threads copy. Each thread is the first
     /// to touch its part of the new image, so that the system's work of mapping pages is shared, too.
-    ///
-    /// # Errors
-    /// As [`download`](Self::download).
     pub(crate) fn download_by(&self, cpu: &Cpu) -> Result<Image<T>> {
         let mut host = self.gpu().pinned(self.buffer.len())?;
         let mut commands = Commands::new();

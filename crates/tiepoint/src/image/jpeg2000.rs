@@ -63,8 +63,7 @@ fn collect<T: Pixel>(
     if bands.len() != layout.channels || bands.iter().any(|band| band.samples().len() != size.area()) {
         return Err("damaged JPEG 2000: its bands do not fit its header".into());
     }
-    // Fewer than 8 bits are scaled to 8; 9 to 16 bits keep the values of the sensor. The decoder treats every band as
-    // unsigned, and adds half of the range.
+    // Fewer than 8 bits are scaled to 8; 9 to 16 keep their values. The decoder adds half of the range to signed bands.
     let signed = |i: usize| signs.get(i).copied().unwrap_or_default();
     let scale = |i: usize, bits: u8| match (signs.contains(&true), bits) {
         (true, _) => (1.0, if signed(i) { (1_u32 << (bits - 1)) as f32 } else { 0.0 }),

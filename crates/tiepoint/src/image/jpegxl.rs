@@ -60,64 +60,55 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
         color_data_format: format,
         extra_channel_format: vec![format; extra.len()],
     })?;
-    let found = Found { decoder, rest, size, layout, request };
+    let of = (size, layout, colours);
     let decoded = match info.bit_depth {
-        JxlBitDepth::Int { bits_per_sample: ..=8 } => found.pixels(|v| u8::from_f32(v * 255.0)),
+        JxlBitDepth::Int { bits_per_sample: ..=8 } => {
+            collect(decoder, rest, of, request, |v| u8::from_f32(v * 255.0))
+        }
         JxlBitDepth::Int { bits_per_sample: bits @ 9..=16 } => {
             let most = ((1_u32 << bits) - 1) as f32;
-            found.pixels(|v| u16::from_f32(v * most))
+            collect(decoder, rest, of, request, |v| u16::from_f32(v * most))
         }
-        JxlBitDepth::Int { .. } | JxlBitDepth::Float { .. } => found.pixels(|v| v),
+        JxlBitDepth::Int { .. } | JxlBitDepth::Float { .. } => collect(decoder, rest, of, request, |v| v),
     }?;
     Ok(FileImage { orientation: info.orientation as u8, ..decoded })
 }
 
-/// A picture whose header was read.
-struct Found<'a> {
-    decoder: JxlDecoder,
-    rest: &'a [u8],
-    size: Size,
-    layout: Layout,
-    request: &'a Request<'a>,
-}
-
-impl Found<'_> {
-    fn pixels<T: Pixel>(mut self, value: impl Fn(f32) -> T) -> Result<FileImage, Fault> {
-        let (Size { width, height }, Layout { channels, .. }) = (self.size, self.layout);
-        self.request.begin::<T>(self.size)?;
-        let colours = if self.layout.channels == 1 + self.extra() { 1 } else { 3 };
-        // The colours interleaved, then each further channel by itself; the decoder requires the alignment of floats.
-        let counts: Vec<usize> = std::iter::once(colours).chain(vec![1; self.extra()]).collect();
-        let planes = counts.iter().map(|n| zeros::<u8>(4 * n * self.size.area() + 4));
-        let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
-        let starts: Vec<usize> = planes.iter().map(|plane| plane.as_ptr().align_offset(4).min(4)).collect();
-        let views = planes.iter_mut().zip(&starts).zip(&counts);
-        let mut buffers: Vec<JxlOutputBuffer<'_>> = views
-            .map(|((plane, at), n)| {
-                let row = 4 * n * width;
-                JxlOutputBuffer::new(&mut plane[*at..at + row * height], height, row)
-            })
-            .collect();
-        advance(&mut self.decoder, &mut self.rest, None, |event| event == Event::FrameHeader)?;
-        let whole = |event| matches!(event, Event::FrameComplete { .. });
-        advance(&mut self.decoder, &mut self.rest, Some(&mut buffers), whole)?;
-        drop(buffers);
-        drop(self.decoder);
-        let mut pixels = reserve(self.size.area() * channels)?;
-        for at in 0..self.size.area() {
-            for ((plane, start), n) in planes.iter().zip(&starts).zip(&counts) {
-                let samples = plane[start + 4 * n * at..].as_chunks().0.iter().take(*n);
-                pixels.extend(samples.map(|sample| value(f32::from_ne_bytes(*sample))));
-            }
+/// The pixels of a picture whose header was read: its size, layout and the number of grey or colour channels.
+fn collect<T: Pixel>(
+    mut decoder: JxlDecoder,
+    mut rest: &[u8],
+    (size, layout, colours): (Size, Layout, usize),
+    request: &Request<'_>,
+    value: impl Fn(f32) -> T,
+) -> Result<FileImage, Fault> {
+    request.begin::<T>(size)?;
+    // The colours interleaved, then each further channel by itself; the decoder requires the alignment of floats.
+    let counts = [&[colours][..], &vec![1; layout.channels - colours]].concat();
+    let planes = counts.iter().map(|n| zeros::<u8>(4 * n * size.area() + 4));
+    let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
+    let starts: Vec<usize> = planes.iter().map(|plane| plane.as_ptr().align_offset(4).min(4)).collect();
+    let views = planes.iter_mut().zip(&starts).zip(&counts);
+    let mut buffers: Vec<JxlOutputBuffer<'_>> = views
+        .map(|((plane, at), n)| {
+            let row = 4 * n * size.width;
+            JxlOutputBuffer::new(&mut plane[*at..at + row * size.height], size.height, row)
+        })
+        .collect();
+    advance(&mut decoder, &mut rest, None, |event| event == Event::FrameHeader)?;
+    let whole = |event| matches!(event, Event::FrameComplete { .. });
+    advance(&mut decoder, &mut rest, Some(&mut buffers), whole)?;
+    drop(buffers);
+    drop(decoder);
+    let mut pixels = reserve(size.area() * layout.channels)?;
+    for at in 0..size.area() {
+        for ((plane, start), n) in planes.iter().zip(&starts).zip(&counts) {
+            let samples = plane[start + 4 * n * at..].as_chunks().0.iter().take(*n);
+            pixels.extend(samples.map(|sample| value(f32::from_ne_bytes(*sample))));
         }
-        drop(planes);
-        FileImage::whole(pixels, self.size, self.layout, self.request)
     }
-
-    /// Channels beside grey or colour.
-    fn extra(&self) -> usize {
-        self.decoder.basic_info().map_or(0, |info| info.extra_channels.len())
-    }
+    drop(planes);
+    FileImage::whole(pixels, size, layout, request)
 }
 
 /// Decodes until an event for which the condition holds.

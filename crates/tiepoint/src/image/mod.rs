@@ -196,8 +196,7 @@ impl<T: Copy + Default> Image<T> {
     /// [`Error::Memory`] when there is not enough memory for the image.
     pub fn try_filled(size: Size, channels: usize, value: T) -> Result<Self> {
         let values = [size.height, channels.max(1)].iter().try_fold(size.width, |n, &m| n.checked_mul(m));
-        // The reserved memory is freed at once and allocated again by `vec!`, which gets zeroed pages from the
-        // system instead of writing zeros.
+        // The memory is freed and allocated again by `vec!`, which gets zeroed pages instead of writing zeros.
         let fits = values.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok());
         if !fits {
             let needed = values.and_then(|n| n.checked_mul(size_of::<T>())).unwrap_or(usize::MAX) as u64;

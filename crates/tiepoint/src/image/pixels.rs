@@ -16,9 +16,6 @@ pub enum Pixels<'a> {
 
 impl<'a> Pixels<'a> {
     /// The pixels in the host's memory; those on a device are downloaded.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when the device failed.
     pub(crate) fn into_host(self) -> Result<AnyCow<'a>> {
         match self {
             Self::Host(view) => Ok(AnyCow::Borrowed(view)),

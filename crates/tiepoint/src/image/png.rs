@@ -92,18 +92,7 @@ fn collect<T: Pixel, const N: usize>(
     Ok(FileImage { orientation: orientation(&mut reader), ..rows.finish()? })
 }
 
-fn color(channels: usize) -> Result<ColorType, String> {
-    Ok(match channels {
-        1 => ColorType::Grayscale,
-        2 => ColorType::GrayscaleAlpha,
-        3 => ColorType::Rgb,
-        4 => ColorType::Rgba,
-        n => return Err(format!("PNG holds 1 to 4 channels, not {n}")),
-    })
-}
-
-/// Appends the values of a row: bytes as they are; 16 bits and floats (0 to 1 over the whole range) in 16 bits, the higher
-/// byte first.
+/// Appends a row: bytes as they are; 16 bits, and floats (0 to 1 as the whole range) in 16 bits, the higher byte first.
 pub(super) fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
     match T::u8s(row) {
         Some(row) => bytes.extend_from_slice(row),
@@ -120,7 +109,13 @@ pub(super) fn write<T: Pixel>(
     let side = |n: usize| u32::try_from(n).map_err(io::Error::other);
     let size = view.size();
     let mut encoder = Encoder::new(out, side(size.width)?, side(size.height)?);
-    encoder.set_color(color(view.channels()).map_err(io::Error::other)?);
+    encoder.set_color(match view.channels() {
+        1 => ColorType::Grayscale,
+        2 => ColorType::GrayscaleAlpha,
+        3 => ColorType::Rgb,
+        4 => ColorType::Rgba,
+        n => return Err(io::Error::other(format!("PNG holds 1 to 4 channels, not {n}"))),
+    });
     encoder.set_depth(if T::KIND == PixelKind::U8 { BitDepth::Eight } else { BitDepth::Sixteen });
     encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header()?;

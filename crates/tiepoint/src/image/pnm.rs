@@ -193,7 +193,11 @@ fn collect<T: Pixel>(
         match coding {
             Coding::TextBits => {
                 for v in &mut row {
-                    *v = checked(bit(Header::new(&mut source).solid()?)?)?;
+                    *v = checked(match Header::new(&mut source).solid()? {
+                        b'0' => 1,
+                        b'1' => 0,
+                        b => return Err(format!("expected 0 or 1, found {:?}", char::from(b)).into()),
+                    })?;
                 }
             }
             Coding::Text => {
@@ -220,15 +224,6 @@ fn collect<T: Pixel>(
         rows.push(&row)?;
     }
     rows.finish()
-}
-
-/// The value of a digit of a text bitmap, where 1 is black.
-fn bit(digit: u8) -> Result<u16, Fault> {
-    match digit {
-        b'0' => Ok(1),
-        b'1' => Ok(0),
-        b => Err(format!("expected 0 or 1, found {:?}", char::from(b)).into()),
-    }
 }
 
 /// Writes 8-bit images as they are; 16-bit and float (0 to 1 over the whole range) as 16-bit.

@@ -141,8 +141,7 @@ pub(super) fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, Fault> {
     Ok(data)
 }
 
-/// Collects an image row by row from the top; each row is kept as it is or converted to grey. All memory is reserved at
-/// the start but touched only as rows arrive.
+/// Collects an image row by row, as it is or as grey. All memory is reserved at the start but touched as rows arrive.
 #[derive(Debug)]
 pub(super) struct Rows<T> {
     data: Vec<T>,

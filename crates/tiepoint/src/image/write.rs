@@ -1,11 +1,8 @@
 //! Writing image files, in the format that the name's extension says.
 
 use super::{
-    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, exr, jpeg,
-    no_data::held,
-    npy, pam, pfm, png, pnm,
-    tiff::{self, Extra},
-    with_alpha, world_file,
+    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, exr, jpeg, no_data::held, npy,
+    pam, pfm, png, pnm, tiff, with_alpha, world_file,
 };
 use crate::device::Cpu;
 use crate::files::{Opened, format_of, is_stdout, remove_if_there, write_atomically};
@@ -99,11 +96,6 @@ impl OutputFormat {
         }
         Ok(())
     }
-
-    /// Whether the last of two or four channels is alpha in this format.
-    fn ends_with_alpha(self) -> bool {
-        matches!(self, Self::Png | Self::Pam | Self::Exr)
-    }
 }
 
 /// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
@@ -112,7 +104,7 @@ impl OutputFormat {
 /// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when
 /// the file cannot be written.
 pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
-    write_view(path.as_ref(), image.into(), &Extra::default())
+    write_view(path.as_ref(), image.into(), &Known::default())
 }
 
 named! {
@@ -167,7 +159,9 @@ pub fn write_known<'a>(
     let (path, view) = (path.as_ref(), image.into());
     let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
     let format = OutputFormat::of(path)?;
-    if format.ends_with_alpha() && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
+    // In these the last of two or four channels is alpha.
+    let ends_with_alpha = matches!(format, OutputFormat::Png | OutputFormat::Pam | OutputFormat::Exr);
+    if ends_with_alpha && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
         let n = view.channels();
         let reason = format!(
             "is to hold {n} channels without alpha, the last of which would be read as alpha; .tif and .npy hold any channels"
@@ -188,18 +182,9 @@ pub fn write_known<'a>(
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let Known { layout: named, place, bands, compression, cpu, .. } = *known;
     let is_tiff = format == OutputFormat::Tiff;
-    let mut extra = Extra {
-        layout: named,
-        place: place.filter(|_| is_tiff),
-        no_data,
-        bands,
-        mask: None,
-        compression,
-        cpu,
-    };
-    let world = place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
+    let mut in_file = Known { place: known.place.filter(|_| is_tiff), no_data, valid: None, ..*known };
+    let world = known.place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
     let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {
         (OutputFormat::Tiff, AnyView::F32(_), _) => {}
@@ -211,7 +196,7 @@ pub fn write_known<'a>(
             }
         }
         (_, _, None) => {}
-        (OutputFormat::Tiff, _, valid) => extra.mask = valid.filter(|_| no_data.is_none()),
+        (OutputFormat::Tiff, _, valid) => in_file.valid = valid.filter(|_| no_data.is_none()),
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
             made = Some(with_alpha(view, valid)?);
         }
@@ -220,7 +205,7 @@ pub fn write_known<'a>(
         }
         (_, _, Some(valid)) => beside = Some(valid),
     }
-    write_view(path, made.as_ref().map_or(view, AnyImage::view), &extra)?;
+    write_view(path, made.as_ref().map_or(view, AnyImage::view), &in_file)?;
     if let Some((path, text)) = world {
         write_atomically(path, |out| out.write_all(text.as_bytes()))?;
     }
@@ -245,8 +230,7 @@ fn write_picture(path: &Path, content: impl FnOnce(&mut BufWriter<Opened>) -> io
     }
 }
 
-/// The image as floats, with NaN where a pixel holds no data, and where a channel other than `alpha` has the value
-/// `no_data`.
+/// The image as floats, with NaN where a pixel holds no data or a channel other than `alpha` has the value `no_data`.
 fn with_nan(
     view: &AnyView<'_>,
     valid: Option<&Image<u8>>,
@@ -264,7 +248,7 @@ fn with_nan(
     Image { data, size, channels: n }.into()
 }
 
-fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
+fn write_view(path: &Path, view: AnyView<'_>, known: &Known<'_>) -> Result<()> {
     let format = OutputFormat::of(path)?;
     let size = view.size();
     let side = size.width.max(size.height);
@@ -274,14 +258,14 @@ fn write_view(path: &Path, view: AnyView<'_>, extra: &Extra<'_>) -> Result<()> {
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
     write_picture(path, |out| match format {
         OutputFormat::Png => by_pixel!(view, v => png::write(out, v, png::push_levels)),
-        OutputFormat::Tiff => tiff::write(out, &view, extra),
+        OutputFormat::Tiff => tiff::write(out, &view, known),
         OutputFormat::Pfm => by_pixel!(view, v => pfm::write(out, v, Pixel::to_f32)),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm | OutputFormat::Pam => {
             by_pixel!(view, v => pnm::write(out, v, format == OutputFormat::Pam))
         }
         OutputFormat::Exr => by_pixel!(view, v => exr::write(out, v, Pixel::to_f32)),
         OutputFormat::Npy => npy::write(out, &view),
-        OutputFormat::Jpeg => jpeg::write(out, &view, extra.cpu),
+        OutputFormat::Jpeg => jpeg::write(out, &view, known.cpu),
     })
 }
 
@@ -326,12 +310,12 @@ pub(crate) fn write_values(
         let reason = format!("{format:?} holds no floats; use .pfm, .png, .tif, .tiff, .exr or .npy");
         return Err(Error::format(path, reason));
     }
-    let extra = Extra { compression, ..Extra::default() };
+    let known = Known { compression, ..Known::default() };
     write_picture(path, |out| match format {
         OutputFormat::Png if !is_stdout(path) => {
             png::write(out, view, |row, bytes| push_row(row, bytes, |v| level(v).to_be_bytes()))
         }
-        OutputFormat::Tiff => tiff::write_floats(out, view, value, &extra),
+        OutputFormat::Tiff => tiff::write_floats(out, view, value, &known),
         OutputFormat::Exr => exr::write(out, view, value),
         OutputFormat::Npy => npy::write_floats(out, view, value),
         _ => pfm::write(out, view, value),

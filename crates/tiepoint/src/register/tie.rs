@@ -212,6 +212,12 @@ impl TiePoints {
         Self { hidden: masks.map(hidden_parts), ..self }
     }
 
+    /// Matches and the estimate from them.
+    pub(super) fn of(matches: Vec<Match>, found: Estimate) -> Self {
+        let Estimate { b_from_a, inliers, rms_px, iterations } = found;
+        Self { b_from_a: Some(b_from_a), inliers, rms_px, iterations, ..Self::without_model(matches) }
+    }
+
     /// Matches that no model verifies: all are inliers.
     pub(crate) fn without_model(matches: Vec<Match>) -> Self {
         let inliers = (0..matches.len()).collect();
@@ -263,32 +269,31 @@ pub fn tie_points(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    options.check()?;
-    tie_points_of([a, b], Matcher::new(a, b, processor)?, options, &processor.cpu, ENOUGH)
+    tie_features([a, b], [None, None], options, processor, ENOUGH)
 }
 
 /// As [`tie_points`], for features that may be in a GPU's memory, too.
 pub(super) fn tie_found(
-    [a, b]: [&FoundFeatures; 2],
+    found: [&FoundFeatures; 2],
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    options.check()?;
-    let on_device = [a, b].map(|found| found.on_device.clone());
-    let (a, b) = (&a.features, &b.features);
-    let matcher = Matcher::new(a, b, processor)?.with_uploaded(on_device);
-    tie_points_of([a, b], matcher, options, &processor.cpu, ENOUGH)
+    let on_device = found.map(|found| found.on_device.clone());
+    tie_features(found.map(|found| &found.features), on_device, options, processor, ENOUGH)
 }
 
-/// As [`tie_points`], with a matcher of these features, and with `enough` in place of [`ENOUGH`].
-fn tie_points_of(
+/// As [`tie_points`], with `enough` in place of [`ENOUGH`].
+fn tie_features(
     [a, b]: [&Features; 2],
-    mut matcher: Matcher<'_>,
+    on_device: [Option<GpuFeatures>; 2],
     options: &TieOptions,
-    cpu: &Cpu,
+    processor: &Processor,
     enough: usize,
 ) -> Result<TiePoints> {
-    tie_thinned([&a.keypoints, &b.keypoints], options, cpu, enough, |matching, every| match every {
+    options.check()?;
+    let mut matcher = Matcher::new(a, b, processor)?.with_uploaded(on_device);
+    let keypoints = [a.keypoints.as_slice(), &b.keypoints];
+    tie_thinned(keypoints, options, &processor.cpu, enough, |matching, every| match every {
         1 => matcher.match_features(matching),
         _ => matcher.match_some(matching, every),
     })
@@ -344,7 +349,7 @@ fn tie_thinned(
             let (tied, rounds) =
                 pair.again(Precision::Guiding, first, &rematch, |matching| search(matching, 1))?;
             if rounds > 0 {
-                return Ok(tied.with_first(some));
+                return Ok(TiePoints { first: some, ..TiePoints::of(tied.matches, tied.found) });
             }
         }
     }
@@ -398,7 +403,7 @@ pub(super) fn tie_points_by(
         None => tied,
         Some(rematch) => pair.again(Precision::Settled, tied, &rematch, search)?.0,
     };
-    Ok(tied.with_first(first))
+    Ok(TiePoints { first, ..TiePoints::of(tied.matches, tied.found) })
 }
 
 /// The error of an estimation with this threshold, with what was compared and what to try; other errors as they are.
@@ -442,15 +447,6 @@ struct Tied {
     found: Estimate,
 }
 
-impl Tied {
-    /// The result, with the matches of the first search.
-    fn with_first(self, first: Vec<Match>) -> TiePoints {
-        let Estimate { b_from_a, inliers, rms_px, iterations } = self.found;
-        let b_from_a = Some(b_from_a);
-        TiePoints { b_from_a, inliers, rms_px, iterations, first, ..TiePoints::without_model(self.matches) }
-    }
-}
-
 impl Pair<'_> {
     /// The places of the matches, and the options of an estimation of this precision.
     fn input(self, precision: Precision, matches: &[Match]) -> (Vec<Correspondence>, RobustOptions) {
@@ -469,9 +465,8 @@ impl Pair<'_> {
         refine(start, &places, &robust, self.cpu)
     }
 
-    /// Searches near what the model predicts and refines the model, for as long as the number of inliers does not fall.
-    /// Returns the result and the number of rounds that were kept. Models that only lead to another search are found to
-    /// the precision `guiding`.
+    /// Searches near what the model predicts and refines it while the number of inliers does not fall. The result, and
+    /// the number of rounds kept. Models that only lead to another search are found to the precision `guiding`.
     fn again(
         self,
         guiding: Precision,
@@ -484,7 +479,10 @@ impl Pair<'_> {
         let mut precision = guiding;
         while rounds < most {
             let start = tied.found.b_from_a;
-            let matches = search(&guided(&start, rematch, self.options))?;
+            let radius = rematch.radius * self.options.robust.threshold_px;
+            let guide = Some(Guide { b_from_a: start, radius });
+            let ratio = Some(rematch.ratio);
+            let matches = search(&MatchOptions { guide, ratio, mutual: true, ..self.options.matching })?;
             let settled = matches == tied.matches;
             let last = settled || rounds + 1 == most;
             let wanted = if last { Precision::Settled } else { guiding };
@@ -509,14 +507,8 @@ impl Pair<'_> {
     }
 }
 
-fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
-    let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
-    MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
-}
-
-/// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over the
-/// area that was searched, so the number of matches beyond the inlier threshold tells how many wrong ones lie within
-/// it.
+/// Whether chance could explain half of the inliers of a search near a model. Wrong matches are spread evenly over what
+/// was searched, so the number beyond the inlier threshold tells how many wrong ones lie within it.
 fn is_mostly_chance(kind: ModelKind, rematch: &Rematch, found: usize, agreeing: usize) -> bool {
     // The share of the searched area (a circle about a point, or a band along a line) that is within the threshold.
     let within =
@@ -630,10 +622,7 @@ mod tests {
         let gpus = crate::device::gpu::all().iter().filter(|gpu| gpu.info().has_f64);
         processors.extend(gpus.map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone())));
         for processor in &processors {
-            let tie = |enough| {
-                let matcher = Matcher::new(&a, &b, processor).unwrap();
-                tie_points_of([&a, &b], matcher, &options, &cpu, enough).unwrap()
-            };
+            let tie = |enough| tie_features([&a, &b], [None, None], &options, processor, enough).unwrap();
             let whole = tie(a.len());
             for enough in [18, 12, 4, 1] {
                 let found = tie(enough);

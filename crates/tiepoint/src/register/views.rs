@@ -158,7 +158,11 @@ fn tied(
                 Views::Count(n) => n,
             };
             let error = match by_views(first) {
-                Err(error) if lacks_support(&error) => advising_range(error, pictures),
+                Err(error) if lacks_support(&error) => {
+                    let is_deep = pictures.iter().any(|picture| picture.image.pixel() != PixelKind::U8);
+                    let range = "; `--range LOW:HIGH` where few pixels are far brighter than what both show";
+                    with_words(error, "", if is_deep { range } else { "" })
+                }
                 Ok(tied) if modality == Modality::Auto => {
                     let own = [&a.found.features, &b.found.features];
                     let [one, other] = tied.features.as_ref().map_or(own, <[Features; 2]>::each_ref);
@@ -191,23 +195,22 @@ fn tied(
                 None if !simulate => Err(error),
                 structure => match by_views(Views::AUTO) {
                     Err(other) if lacks_support(&other) => {
-                        structure.map(TiedPictures::from).ok_or_else(|| all_tried(error, modality))
+                        let (also, advice) = match modality {
+                            Modality::Auto => (
+                                " and their structure",
+                                "; masks (`--mask`, `--mask-b`) for the margins of scans, frames and captions",
+                            ),
+                            Modality::Same | Modality::Cross => ("", ""),
+                        };
+                        let views = Views::AUTO;
+                        let tried = format!("; {views} simulated views of each{also} did not help");
+                        structure.map(TiedPictures::from).ok_or_else(|| with_words(error, &tried, advice))
                     }
                     tied => tied,
                 },
             }
         }
     }
-}
-
-/// The error, advising another range where the pictures are not of 8 bits.
-fn advising_range(mut error: Error, pictures: [TiePicture<'_>; 2]) -> Error {
-    if let Error::NoModel { advice, .. } = &mut error
-        && pictures.iter().any(|picture| picture.image.pixel() != PixelKind::U8)
-    {
-        advice.push_str("; `--range LOW:HIGH` where few pixels are far brighter than what both show");
-    }
-    error
 }
 
 /// Checks pictures whose features say that nothing moved. Captions, frames and what is fixed to a sensor say so on pictures of
@@ -230,8 +233,7 @@ fn confirmed(
     }
 }
 
-/// How well the structure of pictures agrees under a map, if it agrees only in part. `is_certain`: features show that it does
-/// at full size.
+/// How well the structure of pictures agrees under a map, if only in part. `is_certain`: features show so at full size.
 fn unlike(
     pictures: [cross::Picture<'_>; 2],
     b_from_a: &Similarity,
@@ -256,7 +258,8 @@ impl From<cross::StructureTie> for TiedPictures {
     }
 }
 
-/// Ties two pictures of one sensor together by this many simulated views of each.
+/// Ties two pictures of one sensor together by this many simulated views of each. The matches refer to the features of
+/// all views of each picture, in the picture's own pixels.
 fn tie_simulated(
     pictures: [TiePicture<'_>; 2],
     n: usize,
@@ -268,29 +271,38 @@ fn tie_simulated(
         finder.detect_simulated_besides(found.features.clone(), image, mask, n)
     };
     let [a, b] = pictures.map(features);
-    let tied = tie_views([&a?, &b?], options, processor);
-    let (features, tie) =
-        tied.map_err(|error| with_views(error, &format!(" in {n} simulated views of each")))?;
-    Ok(alike(Some(features), tie, n))
+    let views = [a?, b?];
+    options.check()?;
+    let all = [concatenated(&views[0])?, concatenated(&views[1])?];
+    // The features of each view with the index of the first among those of all views.
+    let numbered = views.each_ref().map(|views| {
+        let starts = views.iter().scan(0, |next, features| {
+            let start = *next;
+            *next += features.len() as u32;
+            Some((features, start))
+        });
+        starts.collect::<Vec<_>>()
+    });
+    let search = |matching: &MatchOptions| {
+        let mut found = Vec::new();
+        for (a, start_a) in &numbered[0] {
+            for (b, start_b) in &numbered[1] {
+                let matches = match_features(a, b, matching, processor)?.into_iter();
+                found.extend(matches.map(|m| Match { a: start_a + m.a, b: start_b + m.b, ..m }));
+            }
+        }
+        Ok(once_each(&all, found))
+    };
+    let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search);
+    let tie = tie.map_err(|error| with_words(error, &format!(" in {n} simulated views of each"), ""))?;
+    Ok(alike(Some(all), tie, n))
 }
 
-/// The error, with a word on views after what was compared.
-fn with_views(mut error: Error, words: &str) -> Error {
-    if let Error::NoModel { compared, .. } = &mut error {
+/// The error, with words after what was compared and after what to try.
+fn with_words(mut error: Error, words: &str, advised: &str) -> Error {
+    if let Error::NoModel { compared, advice, .. } = &mut error {
         compared.push_str(words);
-    }
-    error
-}
-
-/// The error where all that is tried did not help.
-fn all_tried(error: Error, modality: Modality) -> Error {
-    let structure = if modality == Modality::Auto { " and their structure" } else { "" };
-    let mut error =
-        with_views(error, &format!("; {} simulated views of each{structure} did not help", Views::AUTO));
-    if let Error::NoModel { advice, .. } = &mut error
-        && modality == Modality::Auto
-    {
-        advice.push_str("; masks (`--mask`, `--mask-b`) for the margins of scans, frames and captions");
+        advice.push_str(advised);
     }
     error
 }
@@ -337,38 +349,6 @@ fn lacks_support(error: &Error) -> bool {
     }
 }
 
-/// Tie points from the features of views of two pictures, all in the pictures' own pixels. The matches refer to the
-/// features of all views of each picture, which are returned as well.
-fn tie_views(
-    views: [&[Features]; 2],
-    options: &TieOptions,
-    processor: &Processor,
-) -> Result<([Features; 2], TiePoints)> {
-    options.check()?;
-    let all = [concatenated(views[0])?, concatenated(views[1])?];
-    // The features of each view with the index of the first among those of all views.
-    let numbered = views.map(|views| {
-        let starts = views.iter().scan(0, |next, features| {
-            let start = *next;
-            *next += features.len() as u32;
-            Some((features, start))
-        });
-        starts.collect::<Vec<_>>()
-    });
-    let search = |matching: &MatchOptions| {
-        let mut found = Vec::new();
-        for (a, start_a) in &numbered[0] {
-            for (b, start_b) in &numbered[1] {
-                let matches = match_features(a, b, matching, processor)?.into_iter();
-                found.extend(matches.map(|m| Match { a: start_a + m.a, b: start_b + m.b, ..m }));
-            }
-        }
-        Ok(once_each(&all, found))
-    };
-    let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search)?;
-    Ok((all, tie))
-}
-
 /// The best match of each place in either picture, in the order of the index in A.
 fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
     matches.sort_by(|p, q| p.distance.total_cmp(&q.distance).then((p.a, p.b).cmp(&(q.a, q.b))));
@@ -395,24 +375,18 @@ mod tests {
     use super::*;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
+    use crate::geometry::Homography;
     use crate::image::Size;
     use crate::synth::{Scene, SceneOptions, viewpoint};
 
-    /// A plane seen from the front and at 65° to its normal.
-    fn askance() -> (Scene<u8>, Size) {
-        let size = Size::new(400, 300);
-        let view = viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap();
-        let squeezed =
-            crate::geometry::Homography::new([[0.4, 0.0, 120.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
-        let truth = squeezed.compose(&view);
-        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
-        (Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap(), size)
-    }
-
     #[test]
     fn a_tilted_plane_is_found_only_by_views_and_on_every_device() {
-        let (scene, size) = askance();
-        let cpu = Cpu::with_threads(2).unwrap();
+        // A plane seen from the front and at 65° to its normal.
+        let (size, cpu) = (Size::new(400, 300), Cpu::with_threads(2).unwrap());
+        let squeezed = Homography::new([[0.4, 0.0, 120.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
+        let truth = squeezed.compose(&viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap());
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
+        let scene = Scene::<u8>::render(&options, &cpu).unwrap();
         let tied_by = |modality: Modality, views: Views, processor: &Processor| {
             let finder = Detector::default().open(processor).unwrap();
             let images = [(&scene.reference).into(), (&scene.moving).into()];

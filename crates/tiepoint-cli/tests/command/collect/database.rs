@@ -71,8 +71,7 @@ fn the_layout_of_colmap_3_8_holds_the_same() {
     folder.refuses(format!("{REPLACE} --colmap 3.7"), 2, &["3.8", "4.1"]);
 }
 
-/// A database and its journals belong together: both are kept until the new database is in place, and while another
-/// program uses them.
+/// A database and its journals are kept until the new database is in place, and while another program uses them.
 #[test]
 fn a_database_in_use_is_not_replaced() {
     let folder = Folder::new("collect-in-use");

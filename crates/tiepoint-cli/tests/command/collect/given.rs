@@ -253,13 +253,10 @@ fn verified_pairs_are_written_for_other_programs() {
         }
     }
     // GDAL: a is placed on the map of d, c on that of a, none where neither lies on one.
-    folder.refuses(
-        "collect export --work few.db.work --output maps --format vrt",
-        1,
-        &["lies on a map", "qgis"],
-    );
+    let maps = "collect export --work few.db.work --output maps --format vrt";
+    folder.refuses(maps, 1, &["lies on a map", "qgis"]);
     folder.put("images/d.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
-    let said = folder.works("collect export --work few.db.work --output maps --format vrt");
+    let said = folder.works(maps);
     assert!(said.contains("2 verified pairs"), "{said}");
     let place = image::read_georeference(folder.at("images/d.png")).unwrap().unwrap();
     let sides = MatchSides { places: [None, Some(&place)], ..MatchSides::default() };
@@ -275,7 +272,7 @@ fn verified_pairs_are_written_for_other_programs() {
     assert!(text.contains(&format!("{}</SourceFilename>", folder.at("images/a.png").display())), "{text}");
     folder.put("images/a.pgw", folder.text("images/d.pgw"));
     folder.remove("images/d.pgw");
-    folder.works("collect export --work few.db.work --output maps --format vrt");
+    folder.works(maps);
     assert!(
         folder.has("maps/c__a.vrt") && folder.has("maps/d__a.vrt"),
         "the picture that lies on a map stays"

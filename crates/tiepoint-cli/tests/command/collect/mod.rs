@@ -106,8 +106,7 @@ fn one_database_for_threads_and_shards() {
     assert_eq!(found, whole, "eight parts");
 }
 
-/// Runs stages in parts, one after the other in this order, with `more` for the scan; the content of the database and the
-/// status, which must be complete.
+/// Runs stages in parts, in this order, with `more` for the scan; the content of the database and the final status.
 fn in_parts(folder: &Folder, more: &str, stages: &[&str], parts: &[usize]) -> (u64, String) {
     folder.works(format!("collect scan images --work parts --block 2 {more}"));
     for stage in stages {

@@ -3,8 +3,7 @@
 use super::*;
 use tiepoint::synth::Sensor;
 
-/// Three photographs of a plane by a camera, three by a sensor that shows black as white, and one of another plane
-/// by the same.
+/// Three photographs of a plane by a camera; three, and one of another plane, by a sensor that shows black as white.
 fn photographs_of_two_sensors(folder: &Folder) {
     folder.make("images");
     for i in 0..3_u8 {

@@ -44,8 +44,7 @@ pub(crate) fn exif(list: u32, field: Field, behind: &[u32]) -> Vec<u8> {
     tiff(&[&[(0x8769, 4, 1, list)], &[field]], behind)
 }
 
-/// Camera data with a GPS position at 100 m: latitude north and longitude east, each as three fractions for degrees,
-/// minutes and seconds.
+/// Camera data with a GPS position at 100 m: latitude north, longitude east, fractions of degrees, minutes, seconds.
 pub(crate) fn position(latitude: [u32; 6], longitude: [u32; 6]) -> Vec<u8> {
     let (north, east) = (u32::from(b'N'), u32::from(b'E'));
     // The second list lies behind the header and the first one; its five fields end where the numbers begin.

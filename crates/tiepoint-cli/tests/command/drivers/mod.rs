@@ -1,5 +1,4 @@
-//! Drivers that are missing, are no drivers, or refuse: stand-ins in a folder that Linux's loader searches before those
-//! of the machine. Linux only.
+//! Drivers that are missing, are none, or refuse: stand-ins that Linux's loader finds before the machine's. Linux only.
 
 use super::{Folder, SIZE, all_in, refused, succeeds};
 use std::collections::BTreeMap;

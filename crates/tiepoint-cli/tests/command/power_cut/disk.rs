@@ -28,19 +28,12 @@ impl Event {
 pub(super) fn events(record: &Path) -> Vec<Event> {
     let bytes = std::fs::read(record).unwrap();
     let (mut rest, mut events) = (&bytes[..], Vec::new());
-    let number = |rest: &mut &[u8]| {
-        let (head, tail) = rest.split_at(8);
-        *rest = tail;
-        u64::from_le_bytes(head.try_into().unwrap())
-    };
-    while let Some((&kind, tail)) = rest.split_first() {
-        rest = tail;
+    let number = |rest: &mut &[u8]| u64::from_le_bytes(rest.split_off(..8).unwrap().try_into().unwrap());
+    while let Some(&kind) = rest.split_off_first() {
         let (file, offset) = (number(&mut rest), number(&mut rest) as usize);
         let mut text = || {
             let length = number(&mut rest) as usize;
-            let (text, tail) = rest.split_at(length);
-            rest = tail;
-            text.to_vec()
+            rest.split_off(..length).unwrap().to_vec()
         };
         let (first, second) = (text(), text());
         events.push(Event { kind, file, offset, first, second });

@@ -118,12 +118,8 @@ fn without_sync_no_command_waits_for_the_disk() {
         ("stereo --like mgm -r -15 -R 0 sl.png sr.png disk/d.tif", 0),
     ] {
         recorded.folder.empty("disk");
-        let told = recorded.failing(line, "fsync", ".part", EIO).output().unwrap();
-        let said = String::from_utf8_lossy(&told.stderr);
-        assert_eq!(
-            (told.status.code(), recorded.at("d.tif").exists()),
-            (Some(code), code == 0),
-            "{line}: {said}"
-        );
+        let (found, [_, said]) = ran(&mut recorded.failing(line, "fsync", ".part", EIO));
+        let is_there = recorded.at("d.tif").exists();
+        assert_eq!((found, is_there), (Some(code), code == 0), "{line}: {said}");
     }
 }

@@ -65,8 +65,7 @@ impl Recorded {
         events(&record)
     }
 
-    /// Cuts the power at many moments and calls `look` for each, with the moment's name and what had been printed by
-    /// then.
+    /// Cuts the power at many moments and calls `look` for each, with what was printed by then and the moment's name.
     fn cut(&self, events: &[Event], mut look: impl FnMut(&str, &str)) {
         let mut random = Random::new(events.len() as u64 + seed());
         let mut cuts = 0;

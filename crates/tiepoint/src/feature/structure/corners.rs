@@ -59,8 +59,7 @@ pub(super) fn corners(channels: &Channels, most: usize, cpu: &Cpu) -> Result<Vec
     Ok(spread(found.into_iter().flatten().collect(), size, area, most))
 }
 
-/// At most `most` of the corners that were found in a picture of this size, in which `area` pixels can be a corner:
-/// evenly spread, the strongest first.
+/// At most `most` of the corners of a picture in which `area` pixels can be one: evenly spread, the strongest first.
 pub(super) fn spread(mut found: Vec<Keypoint>, size: Size, area: usize, most: usize) -> Vec<Keypoint> {
     found.sort_by(Keypoint::order);
     let cell = (area as f64 * IN_A_CELL as f64 / most as f64).sqrt().max(LEAST_CELL) as f32;

@@ -7,7 +7,7 @@
 use super::channels::{self, SIGMAS};
 use super::intensity::{Intensity, WHOLE};
 use super::lanes::{BINS, COUNTS, LANES, Lanes};
-use super::{Found, MOST, Own, corners, means, polar};
+use super::{Level, MOST, Own, corners, means, polar};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
@@ -25,7 +25,6 @@ use crate::image::Size;
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::numeric;
 use polar::{COSINES, LENGTH, RADII, TURNS};
-use std::ops::Range;
 use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 
 /// Lanes of a work group that makes pixels, in x and y, and of one that makes other things.
@@ -35,8 +34,7 @@ const ROW_LANES: u32 = 64;
 const PEAK: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// This kernel and the next four work on several pictures of one size, with one layer of work groups for each
-    /// picture.
+    /// This kernel and the next four work on several pictures of one size, each by a layer of work groups of its own.
     unsafe kernel weigh(groups) = Weigh {
         write weighted (plane: Plane): f32 [plane.numbers(3 * groups[2])],
         read picture: f32 [plane.numbers(2 * groups[2])],
@@ -121,8 +119,6 @@ tiepoint_gpu::kernel! {
         read from: u8 [corners * LENGTH as i128],
     } {
         corners: i32,
-        /// The first number of turns.
-        first: i32,
         back: u32,
     }
 }
@@ -198,7 +194,6 @@ struct GpuChannels {
 
 /// What is known of a picture before its corners are: the bins for the three rings, and the response.
 struct Prepared {
-    size: Size,
     rings: Vec<GpuStack<f32>>,
     response: GpuStack<f32>,
     lengths: GpuStack<f32>,
@@ -238,13 +233,8 @@ impl GpuStructure {
         GpuStack::new(&self.gpu, size, 1, count)
     }
 
-    /// Records, as a stage, a kernel whose lanes make the pixels of images of this size.
-    fn pixels<A: KernelArguments>(&self, commands: &mut Commands, size: Size, arguments: A) -> Result<()> {
-        self.pixels_of(commands, (size, 1), arguments)
-    }
-
-    /// As [`pixels`](Self::pixels), for `count` pictures.
-    fn pixels_of<A: KernelArguments>(
+    /// Records, as a stage, a kernel whose lanes make the pixels of `count` images of this size.
+    fn pixels<A: KernelArguments>(
         &self,
         commands: &mut Commands,
         (size, count): (Size, usize),
@@ -290,23 +280,22 @@ impl GpuStructure {
         self.filtered(commands, &self.means, &small)
     }
 
-    /// Records [`Channels::of`](super::Channels::of) of pictures' grey and of what counts in them, which may have been
-    /// shrunk.
+    /// Records [`Channels::of`](super::Channels::of) of pictures' grey and of what counts in them, perhaps shrunk.
     fn channels(&self, commands: &mut Commands, picture: &GpuStack<f32>) -> Result<GpuChannels> {
         let (size, of, count) = (picture.size(), picture.buffer(), picture.count() / 2);
         let weighted = self.stack(size, 3 * count)?;
-        self.pixels_of(commands, (size, count), Weigh { weighted: weighted.laid(), picture: of })?;
+        self.pixels(commands, (size, count), Weigh { weighted: weighted.laid(), picture: of })?;
         let grids = self.grids(commands, &weighted)?;
         let even = self.stack(size, count)?;
         let normalise =
             Normalise { even: even.laid(), picture: of, weighted: weighted.buffer(), grids: grids.laid() };
-        self.pixels_of(commands, (size, count), normalise)?;
+        self.pixels(commands, (size, count), normalise)?;
         let first = self.filtered(commands, &self.scales[0], &even)?;
         let second = self.filtered(commands, &self.scales[1], &first)?;
         let (first, second) = (first.buffer(), second.buffer());
         let lengths = self.stack(size, 3 * count)?;
         let magnitudes = Magnitudes { lengths: lengths.laid(), first, second, weighted: weighted.buffer() };
-        self.pixels_of(commands, (size, count), magnitudes)?;
+        self.pixels(commands, (size, count), magnitudes)?;
         let grids = self.grids(commands, &lengths)?;
         let (bins, strength) = (self.stack(size, BINS * count)?, self.stack(size, count)?);
         let fill = Fill {
@@ -317,7 +306,7 @@ impl GpuStructure {
             lengths: lengths.buffer(),
             grids: grids.laid(),
         };
-        self.pixels_of(commands, (size, count), fill)?;
+        self.pixels(commands, (size, count), fill)?;
         Ok(GpuChannels { bins, strength, lengths })
     }
 
@@ -331,7 +320,7 @@ impl GpuStructure {
         let count = halves.count() / BINS;
         let lanes = GpuStack::new(&self.gpu, halves.size(), LANES, count)?;
         let arguments = SideBySide { lanes: lanes.laid(), halves: halves.laid(), lengths: lengths.laid() };
-        self.pixels_of(commands, (halves.size(), count), arguments)?;
+        self.pixels(commands, (halves.size(), count), arguments)?;
         Ok(lanes)
     }
 
@@ -357,20 +346,20 @@ impl GpuStructure {
         let smooth = self.filtered(&mut commands, &self.strength, &strength)?;
         let tensor = self.stack(size, 3)?;
         let products = Products { tensor: tensor.laid(), smooth: smooth.buffer() };
-        self.pixels(&mut commands, size, products)?;
+        self.pixels(&mut commands, (size, 1), products)?;
         let tensor = self.filtered(&mut commands, &self.tensor, &tensor)?;
         let response = self.stack(size, 1)?;
         let respond = Respond { response: response.laid(), tensor: tensor.buffer() };
-        self.pixels(&mut commands, size, respond)?;
+        self.pixels(&mut commands, (size, 1), respond)?;
         self.gpu.run(&commands)?;
-        Ok(Prepared { size, rings, response, lengths, lanes })
+        Ok(Prepared { rings, response, lengths, lanes })
     }
 
     /// The corners of every picture, at most `most` each.
     fn corners(&self, pictures: &[Prepared], most: usize, cpu: &Cpu) -> Result<Vec<Vec<Keypoint>>> {
         // Peaks lie at least three pixels apart along one axis.
         let room = |size: Size| size.width.div_ceil(3) * size.height.div_ceil(3);
-        let capacity: usize = pictures.iter().map(|picture| room(picture.size)).sum();
+        let capacity: usize = pictures.iter().map(|picture| room(picture.response.size())).sum();
         let peaks: Buffer<u32> = self.gpu.buffer(capacity * PEAK)?;
         let counts: Buffer<u32> = self.gpu.buffer(1 + pictures.len())?;
         let mut commands = Commands::new();
@@ -385,7 +374,7 @@ impl GpuStructure {
                 capacity: capacity as u32,
                 picture: i as u32,
             };
-            self.pixels(&mut commands, picture.size, find)?;
+            self.pixels(&mut commands, (picture.response.size(), 1), find)?;
         }
         self.gpu.run(&commands)?;
         let counts = counts.to_vec()?;
@@ -396,7 +385,8 @@ impl GpuStructure {
             found[peak[3] as usize].push(corners::keypoint([x, y], response));
         }
         cpu.try_map(pictures.len(), |i| {
-            Ok(corners::spread(found[i].clone(), pictures[i].size, counts[1 + i] as usize, most))
+            let (size, area) = (pictures[i].response.size(), counts[1 + i] as usize);
+            Ok(corners::spread(found[i].clone(), size, area, most))
         })
     }
 
@@ -420,19 +410,16 @@ impl GpuStructure {
             gpu.run(&commands)?;
         }
         let (count, descriptors) = (gpu.upload(&[n as u32])?, GpuDescriptors::U8(bytes));
-        let (dimension, image, signed) = (LENGTH, picture.size, Keypoint::have_signs(corners));
+        let (dimension, image, signed) = (LENGTH, picture.response.size(), Keypoint::have_signs(corners));
         Ok(GpuFeatures { count, keypoints, descriptors, dimension, image, signed })
     }
 
-    /// The corners of pictures at sizes, with their descriptors, in pixels at these sizes.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) where the device's memory is too small.
-    pub(super) fn levels(&self, wanted: &[(&Intensity, Size)], cpu: &Cpu) -> Result<Vec<Found>> {
+    /// Levels at scales and sizes of pictures, whose corners are still in their own pixels.
+    pub(super) fn levels(&self, wanted: &[(&Intensity, f64, Size)], cpu: &Cpu) -> Result<Vec<Level>> {
         let mut uploaded: Vec<(&Intensity, GpuStack<f32>)> = Vec::new();
         let (mut prepared, mut pictures) =
             (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
-        for &(intensity, size) in wanted {
+        for &(intensity, _, size) in wanted {
             if uploaded.last().is_none_or(|(of, _)| !std::ptr::eq(*of, intensity)) {
                 uploaded.push((intensity, self.upload([intensity], cpu)?));
             }
@@ -445,21 +432,19 @@ impl GpuStructure {
             prepared.iter().zip(&corners).map(|(picture, corners)| self.describe(picture, corners));
         let described: Vec<GpuFeatures> = described.collect::<Result<_>>()?;
         let found = prepared.into_iter().zip(pictures).zip(corners.into_iter().zip(described));
-        let found = found.map(|((picture, intensity), (keypoints, on_device))| {
-            let features = Features::without_descriptors(keypoints, picture.size);
+        let found = found.zip(wanted).map(|(((picture, intensity), (keypoints, on_device)), wanted)| {
+            let &(_, scale, size) = wanted;
+            let features = Features::without_descriptors(keypoints, size);
             let own = picture.lanes.map(|lanes| Own {
                 lanes: Lanes::Device(GpuImage::clone(&lanes)),
                 on_device: Some(intensity),
             });
-            Ok(Found { features, own: own.unwrap_or_default(), on_device: Some(on_device) })
+            Level { scale, features, own: own.unwrap_or_default(), on_device: Some(on_device) }
         });
-        found.collect()
+        Ok(found.collect())
     }
 
     /// A picture's grey and counts, as they are on the device, on a grid of `size`. What counts is not rounded yet.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn resampled(
         &self,
         picture: &GpuStack<f32>,
@@ -473,9 +458,6 @@ impl GpuStructure {
     }
 
     /// [`halved_lanes`](super::halved_lanes) of the channels of pictures of one size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn halved_lanes(&self, pictures: &GpuStack<f32>) -> Result<Vec<Lanes>> {
         let mut commands = Commands::new();
         let GpuChannels { bins, lengths, .. } = self.channels(&mut commands, pictures)?;
@@ -492,9 +474,6 @@ impl GpuStructure {
     }
 
     /// Channels at half their size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(super) fn halved(&self, lanes: &GpuImage<f32>) -> Result<GpuImage<f32>> {
         let mut commands = Commands::new();
         let from = GpuStack::of(lanes, &mut commands)?;
@@ -504,25 +483,25 @@ impl GpuStructure {
         Ok(GpuImage::clone(&to))
     }
 
-    /// [`turned`](super::turned) of features in the device's memory by every number of turns of a range, or by minus that
-    /// number (`back`), one after the other. Their keypoints are not set.
+    /// [`turned`](super::turned) of features in the device's memory by every number below `turns`, or by minus that number
+    /// (`back`), one after the other. Their keypoints are not set.
     pub(crate) fn turned(
         &self,
         commands: &mut Commands,
         features: &GpuFeatures,
-        turns: &Range<i32>,
+        turns: usize,
         back: bool,
     ) -> Result<GpuFeatures> {
         let GpuDescriptors::U8(from) = &features.descriptors else { return Ok(features.clone()) };
         let gpu = &self.gpu;
-        let (n, times) = (from.len() / LENGTH, turns.len());
-        let (to, keypoints) = (gpu.buffer(times * from.len())?, gpu.buffer(times * n * WORDS)?);
+        let n = from.len() / LENGTH;
+        let (to, keypoints) = (gpu.buffer(turns * from.len())?, gpu.buffer(turns * n * WORDS)?);
         commands.stage("structure");
         let kernel = self.program.kernel::<Turn<'_>>()?;
         let [groups, ..] = kernel.covering(from.len(), 1);
-        let turn = Turn { to: &to, from, corners: n as i32, first: turns.start, back: u32::from(back) };
-        commands.launch(&kernel, [groups, times, 1], turn)?;
-        let (count, descriptors) = (gpu.upload(&[(times * n) as u32])?, GpuDescriptors::U8(to));
+        let turn = Turn { to: &to, from, corners: n as i32, back: u32::from(back) };
+        commands.launch(&kernel, [groups, turns, 1], turn)?;
+        let (count, descriptors) = (gpu.upload(&[(turns * n) as u32])?, GpuDescriptors::U8(to));
         Ok(GpuFeatures { count, keypoints, descriptors, ..features.clone() })
     }
 }

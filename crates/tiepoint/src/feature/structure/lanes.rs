@@ -2,8 +2,7 @@
 
 use crate::Result;
 use crate::device::Cpu;
-use crate::device::gpu::Commands;
-use crate::image::gpu::{GpuImage, GpuStack};
+use crate::image::gpu::GpuImage;
 use crate::image::{Image, Made, Size};
 use std::sync::Arc;
 
@@ -35,27 +34,10 @@ impl Lanes {
     }
 
     /// In the host's memory.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the device failed.
     pub(crate) fn on_host(&self, cpu: &Cpu) -> Result<Arc<Image<f32>>> {
         match self {
             Self::Host(image) => Ok(image.clone()),
             Self::Device(image) => image.download_by(cpu).map(Arc::new),
-        }
-    }
-
-    /// Copies it to image `i` of a stack; from the host immediately, on the device by `commands`.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the device failed.
-    pub(crate) fn copy_to(&self, stack: &GpuStack<f32>, i: usize, commands: &mut Commands) -> Result<()> {
-        match self {
-            Self::Host(image) => stack.write(i, image.view()),
-            Self::Device(image) => {
-                let to = (stack.buffer(), i * stack.step(), stack.pitch());
-                image.copy_rows(commands, 0, to, image.size().height)
-            }
         }
     }
 }

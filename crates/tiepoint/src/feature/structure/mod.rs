@@ -75,9 +75,6 @@ impl Level {
     }
 
     /// The corners in pixels of the picture, with their descriptors.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when the GPU that has them fails.
     pub(crate) fn on_host(&self) -> Result<Cow<'_, Features>> {
         let Some(GpuFeatures { descriptors, dimension, .. }) = &self.on_device else {
             return Ok(Cow::Borrowed(&self.features));
@@ -87,32 +84,20 @@ impl Level {
     }
 
     /// The same in the host's memory, without the picture.
-    ///
-    /// # Errors
-    /// As [`on_host`](Self::on_host).
     pub(crate) fn to_host(&self) -> Result<Self> {
         let features = self.on_host()?.into_owned();
         Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
     }
 
     /// As [`to_host`](Self::to_host), with only the corners of these numbers, which must be in range.
-    ///
-    /// # Errors
-    /// As [`on_host`](Self::on_host) and [`Features::subset`].
     pub(crate) fn subset(&self, corners: &[usize]) -> Result<Self> {
         let features = self.on_host()?.subset(corners)?;
         Ok(Self { scale: self.scale, features, own: Own::default(), on_device: None })
     }
 
     /// The same in the memory of a GPU, where keypoints may be in pixels of the level, not of the picture.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<GpuFeatures> {
-        match &self.on_device {
-            Some(features) => Ok(features.clone()),
-            None => GpuFeatures::upload(gpu, &self.features),
-        }
+        self.on_device.clone().map_or_else(|| GpuFeatures::upload(gpu, &self.features), Ok)
     }
 }
 
@@ -123,14 +108,6 @@ pub(crate) struct Own {
     pub(crate) lanes: Lanes,
     /// Its intensity (grey, and what counts) in the memory of the GPU that made the channels.
     on_device: Option<GpuStack<f32>>,
-}
-
-/// What a device finds in a picture at one size.
-struct Found {
-    /// In pixels at this size.
-    features: Features,
-    own: Own,
-    on_device: Option<GpuFeatures>,
 }
 
 /// The least side of a level, in pixels; a picture that is smaller has one level.
@@ -149,9 +126,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The stages on the processor's GPU.
-    ///
-    /// # Errors
-    /// As [`GpuStructure::new`].
     pub(crate) fn on(&self, gpu: &Gpu) -> Result<&GpuStructure> {
         match self.on_gpu.get() {
             Some(stages) => Ok(stages),
@@ -165,9 +139,6 @@ impl<'p> StructureFinder<'p> {
     /// The corners of pictures, each at its own size, which is level 0, and at smaller ones down to 1 / `range` of it.
     /// Each level is smaller than the one before by a third of an octave or a little less. Only those levels are made
     /// whose numbers lie in the range that is given with the picture.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled), [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub(crate) fn levels<const N: usize>(
         &self,
         pictures: &[(&Intensity, Range<usize>); N],
@@ -186,33 +157,30 @@ impl<'p> StructureFinder<'p> {
                 wanted.push((of, scale(i), Size::new(part(full.width), part(full.height))));
             }
         }
-        let sizes: Vec<_> = wanted.iter().map(|(of, _, size)| (pictures[*of].0, *size)).collect();
+        let sizes: Vec<_> = wanted.iter().map(|(of, scale, size)| (pictures[*of].0, *scale, *size)).collect();
         let found = self.processor.gpu_or_cpu(
             "structure",
             |gpu| self.on(gpu)?.levels(&sizes, &self.processor.cpu),
             |cpu| {
                 let _stage = cpu.stage("structure");
-                cpu.try_map(sizes.len(), |i| found_in(sizes[i].0, sizes[i].1, cpu))
+                cpu.try_map(sizes.len(), |i| found_in(sizes[i], cpu))
             },
         )?;
         let mut levels = [const { vec![] }; N];
-        for ((of, scale, size), Found { mut features, own, on_device }) in wanted.into_iter().zip(found) {
+        for ((of, _, size), mut level) in wanted.into_iter().zip(found) {
             let full = pictures[of].0.size();
             let ratio = [full.width as f32 / size.width as f32, full.height as f32 / size.height as f32];
-            for k in &mut features.keypoints {
+            for k in &mut level.features.keypoints {
                 (k.x, k.y) = ((k.x + 0.5) * ratio[0] - 0.5, (k.y + 0.5) * ratio[1] - 0.5);
                 k.scale *= ratio[0];
             }
-            features.image = full;
-            levels[of].push(Level { scale, features, own, on_device });
+            level.features.image = full;
+            levels[of].push(level);
         }
         Ok(levels)
     }
 
     /// The channels, at half its size, of a picture resampled on a grid of `size`.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn resampled(
         &self,
         (intensity, own): (&Intensity, &Own),
@@ -237,9 +205,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// Channels at half their size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn halved(&self, lanes: &Lanes) -> Result<Image<f32>> {
         let cpu = &self.processor.cpu;
         match lanes {
@@ -253,9 +218,6 @@ impl<'p> StructureFinder<'p> {
     }
 
     /// The channels, at half their size, of pictures of one size.
-    ///
-    /// # Errors
-    /// As [`levels`](Self::levels).
     pub(crate) fn halved_lanes(&self, pictures: &[Intensity]) -> Result<Vec<Lanes>> {
         self.processor.gpu_or_cpu(
             "structure",
@@ -273,13 +235,14 @@ fn lanes_of(picture: &Intensity, cpu: &Cpu) -> Result<Lanes> {
     Ok(Lanes::Host(Arc::new(halved_lanes(&Channels::of(picture, cpu)?, cpu)?)))
 }
 
-fn found_in(intensity: &Intensity, size: Size, cpu: &Cpu) -> Result<Found> {
+/// A level whose corners are still in its own pixels.
+fn found_in((intensity, scale, size): (&Intensity, f64, Size), cpu: &Cpu) -> Result<Level> {
     let channels = Channels::of(&intensity.shrunk(size, cpu)?, cpu)?;
     let keypoints = corners::corners(&channels, MOST, cpu)?;
     let lanes = halved_lanes(&channels, cpu)?;
     let features = described(keypoints, &lanes, cpu)?;
     let lanes = if size == intensity.size() { Lanes::Host(Arc::new(lanes)) } else { Lanes::default() };
-    Ok(Found { features, own: Own { lanes, on_device: None }, on_device: None })
+    Ok(Level { scale, features, own: Own { lanes, on_device: None }, on_device: None })
 }
 
 /// Corners with their descriptors, in pixels of a picture with these channels at half its size.

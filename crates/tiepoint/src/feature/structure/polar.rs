@@ -17,8 +17,7 @@ use fearless_simd::Simd;
 /// Sectors of a ring, and turns that permute a descriptor.
 pub(crate) const TURNS: usize = 12;
 pub(super) const RADII: [f32; 3] = [8.0, 17.0, 29.0];
-/// The blurs, at half the size, from each ring's channels to those of the next: from 2 × 2 pixels, whose variance is ¼,
-/// to σ = 3.6, to 5.6 and to 8.8.
+/// The blurs at half the size, from 2 × 2 pixels (variance ¼) to the first ring's σ = 3.6, then to 5.6 and to 8.8.
 pub(super) const SIGMAS: [f64; 3] = [1.782_553, 2.144_761, 3.394_113];
 const RING: usize = TURNS * BINS;
 /// Bytes of a descriptor.

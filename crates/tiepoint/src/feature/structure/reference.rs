@@ -1,5 +1,4 @@
-//! The plain form of the stages, a value at a time by the formulas of their contracts: the oracle of tests. Filters are
-//! called, because they have oracles of their own.
+//! The oracle of tests: the stages by the formulas of their contracts. Filters are called: they have their own oracles.
 
 use super::channels::Channels;
 use super::intensity::Intensity;
@@ -11,9 +10,14 @@ use crate::filter::resample::{Scaling, resample};
 use crate::filter::shrink::shrink;
 use crate::image::{Image, Size};
 use crate::numeric::atan2;
+use std::collections::BTreeSet;
 
 fn smoothed(image: &Image<f32>, sigma: f64) -> Image<f32> {
     gauss(image.view(), &GaussOptions::sigma(sigma), &Cpu::sequential()).unwrap()
+}
+
+fn pixels(size: Size) -> impl Iterator<Item = (usize, usize)> {
+    (0..size.height).flat_map(move |y| (0..size.width).map(move |x| (x, y)))
 }
 
 fn inside(size: Size, x: isize, y: isize) -> bool {
@@ -30,7 +34,31 @@ fn any_near(size: Size, [x, y]: [usize; 2], reach: isize, is: impl Fn(usize, usi
     })
 }
 
-/// Which pixels are void: by growth from the border until nothing changes.
+/// The parts of `of` that hang together along rows and columns: a label for every pixel, of which the smallest in a part
+/// spreads until nothing changes, and the number of the part's pixels by label.
+fn parts(of: &Image<bool>) -> (Image<usize>, Vec<usize>) {
+    let size = of.size();
+    let mut label = Image::from_fn(size, |x, y| y * size.width + x);
+    loop {
+        let spread = Image::from_fn(size, |x, y| {
+            let beside =
+                [(-1, 0), (1, 0), (0, -1), (0, 1)].map(|(dx, dy)| (x as isize + dx, y as isize + dy));
+            let within =
+                beside.into_iter().filter(|(u, v)| inside(size, *u, *v) && of.row(*v as usize)[*u as usize]);
+            let labels = within.map(|(u, v)| label.row(v as usize)[u as usize]);
+            if of.row(y)[x] { labels.fold(label.row(y)[x], usize::min) } else { label.row(y)[x] }
+        });
+        if spread == label {
+            break;
+        }
+        label = spread;
+    }
+    let mut counts = vec![0; size.area()];
+    pixels(size).filter(|&(x, y)| of.row(y)[x]).for_each(|(x, y)| counts[label.row(y)[x]] += 1);
+    (label, counts)
+}
+
+/// Which pixels are void.
 pub(super) fn void(grey: &Image<f32>) -> Image<bool> {
     let size = grey.size();
     let mut levels: Vec<usize> = grey.data().iter().map(|v| (v * 255.0) as usize).collect();
@@ -38,62 +66,22 @@ pub(super) fn void(grey: &Image<f32>) -> Image<bool> {
     let bright = levels[(0.02 * size.area() as f64) as usize] as f32 / 255.0;
     let black = (10.0_f32 / 255.0).min(0.1 * bright);
     let dark = Image::from_fn(size, |x, y| !any_near(size, [x, y], 2, |u, v| grey.row(v)[u] > black));
-    let mut part = Image::filled(size, 1, 0_usize);
-    let mut parts = 0;
-    for start in 0..size.area() {
-        let (x, y) = (start % size.width, start / size.width);
-        let edge = x == 0 || y == 0 || x + 1 == size.width || y + 1 == size.height;
-        if !edge || !dark.row(y)[x] || part.row(y)[x] > 0 {
-            continue;
-        }
-        parts += 1;
-        part.row_mut(y)[x] = parts;
-        loop {
-            let grown = Image::from_fn(size, |x, y| {
-                let beside = [(-1, 0), (1, 0), (0, -1), (0, 1)].iter().any(|(dx, dy)| {
-                    let (u, v) = (x as isize + dx, y as isize + dy);
-                    inside(size, u, v) && part.row(v as usize)[u as usize] == parts
-                });
-                if part.row(y)[x] == 0 && dark.row(y)[x] && beside { parts } else { part.row(y)[x] }
-            });
-            if grown == part {
-                break;
-            }
-            part = grown;
-        }
-    }
-    let count = |which: usize| part.data().iter().filter(|p| **p == which).count();
-    let large: Vec<bool> =
-        (0..=parts).map(|p| p > 0 && count(p) as f64 >= 0.002 * size.area() as f64).collect();
-    let void = Image::from_fn(size, |x, y| any_near(size, [x, y], 2, |u, v| large[part.row(v)[u]]));
+    let (part, counts) = parts(&dark);
+    let is_edge = |(x, y): &(usize, usize)| *x == 0 || *y == 0 || x + 1 == size.width || y + 1 == size.height;
+    let at_edge: BTreeSet<usize> = pixels(size).filter(is_edge).map(|(x, y)| part.row(y)[x]).collect();
+    let is_large = |part: usize| counts[part] as f64 >= 0.002 * size.area() as f64;
+    let is_void = |part: usize| is_large(part) && at_edge.contains(&part);
+    let void = Image::from_fn(size, |x, y| any_near(size, [x, y], 2, |u, v| is_void(part.row(v)[u])));
     if is_background(&void) { Image::filled(size, 1, false) } else { void }
 }
 
-/// Whether the rest of the picture is spread over the void: by a label for every fourth pixel of the rest, of which the
-/// smallest spreads until nothing changes.
+/// Whether the rest of the picture is spread over the void.
 fn is_background(void: &Image<bool>) -> bool {
     let size = Size::new(void.size().width.div_ceil(4), void.size().height.div_ceil(4));
     let rest = Image::from_fn(size, |x, y| !void.row(4 * y)[4 * x]);
     let far = Image::from_fn(size, |x, y| !any_near(size, [x, y], 2, |u, v| !rest.row(v)[u]));
     let count = |image: &Image<bool>| image.data().iter().filter(|is| **is).count();
-    let mut label = Image::from_fn(size, |x, y| y * size.width + x);
-    loop {
-        let spread = Image::from_fn(size, |x, y| {
-            let beside =
-                [(-1, 0), (1, 0), (0, -1), (0, 1)].map(|(dx, dy)| (x as isize + dx, y as isize + dy));
-            let of_rest = beside
-                .into_iter()
-                .filter(|(u, v)| inside(size, *u, *v) && rest.row(*v as usize)[*u as usize]);
-            let labels = of_rest.map(|(u, v)| label.row(v as usize)[u as usize]);
-            if rest.row(y)[x] { labels.fold(label.row(y)[x], usize::min) } else { label.row(y)[x] }
-        });
-        if spread == label {
-            break;
-        }
-        label = spread;
-    }
-    let part = |of: usize| Image::from_fn(size, |x, y| rest.row(y)[x] && label.row(y)[x] == of);
-    let largest = (0..size.area()).map(|of| count(&part(of))).max().unwrap_or(0);
+    let largest = parts(&rest).1.into_iter().max().unwrap_or(0);
     2 * count(&far) < count(&rest) || 2 * largest < count(&rest)
 }
 
@@ -134,13 +122,12 @@ pub(super) fn channels(intensity: &Intensity) -> Channels {
     let (grey, counts) = (&intensity.grey, &intensity.counts);
     let mut squares = Image::filled(size, 3, 0.0_f32);
     let mut even = Image::filled(size, 1, 0.0_f32);
-    let pixels = || (0..size.height).flat_map(|y| (0..size.width).map(move |x| (x, y)));
-    for (x, y) in pixels() {
+    for (x, y) in pixels(size) {
         let (g, c) = (grey.row(y)[x], counts.row(y)[x]);
         squares.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&[g * c, g * g * c, c]);
     }
     let mean = means(&squares);
-    for (x, y) in pixels() {
+    for (x, y) in pixels(size) {
         let [m, square] = mean(x, y).try_into().unwrap();
         let deviation = (square - m * m).max(0.0).sqrt();
         even.row_mut(y)[x] = (grey.row(y)[x] - m) / (deviation + 0.02) * counts.row(y)[x];
@@ -148,7 +135,7 @@ pub(super) fn channels(intensity: &Intensity) -> Channels {
     let first = smoothed(&even, 0.8);
     let second = smoothed(&first, 1.385_640_646_055_102);
     let mut magnitudes = Image::filled(size, 3, 0.0_f32);
-    for (x, y) in pixels() {
+    for (x, y) in pixels(size) {
         let hidden = any_near(size, [x, y], 3, |u, v| counts.row(v)[u] == 0.0);
         let safe = if hidden { 0.0 } else { 1.0 };
         let [m, n] = [&first, &second].map(|image| {
@@ -160,7 +147,7 @@ pub(super) fn channels(intensity: &Intensity) -> Channels {
     let mean = means(&magnitudes);
     let mut lanes = Image::filled(size, LANES, 0.0_f32);
     let mut strength = Image::filled(size, 1, 0.0_f32);
-    for (x, y) in pixels() {
+    for (x, y) in pixels(size) {
         let magnitude = &magnitudes.row(y)[3 * x..3 * x + 3];
         let pixel = &mut lanes.row_mut(y)[x * LANES..(x + 1) * LANES];
         pixel[COUNTS] = magnitude[2];
@@ -181,8 +168,7 @@ pub(super) fn corners(channels: &Channels, most: usize) -> Vec<Keypoint> {
     let size = channels.strength.size();
     let smooth = smoothed(&channels.strength, 0.8);
     let mut tensor = Image::filled(size, 3, 0.0_f32);
-    let pixels = || (0..size.height).flat_map(|y| (0..size.width).map(move |x| (x, y)));
-    for (x, y) in pixels() {
+    for (x, y) in pixels(size) {
         let [gx, gy] = gradient(&smooth, x, y);
         tensor.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&[gx * gx, gx * gy, gy * gy]);
     }
@@ -198,9 +184,9 @@ pub(super) fn corners(channels: &Channels, most: usize) -> Vec<Keypoint> {
             && y + 6 < size.height
             && !any_near(size, [x, y], 3, |u, v| channels.lanes.row(v)[u * LANES + COUNTS] == 0.0)
     };
-    let area = pixels().filter(|(x, y)| seen(*x, *y)).count();
+    let area = pixels(size).filter(|(x, y)| seen(*x, *y)).count();
     let mut found = Vec::new();
-    for (x, y) in pixels().filter(|(x, y)| seen(*x, *y)) {
+    for (x, y) in pixels(size).filter(|(x, y)| seen(*x, *y)) {
         let value = response.row(y)[x];
         // The first of equal neighbours, row by row, is the maximum.
         let beaten = any_near(size, [x, y], 2, |u, v| {

@@ -295,11 +295,11 @@ KERNEL(quantise) {
 }
 
 // A lane moves a byte to its place in the descriptor of the picture turned by a number of twelfths, or turned back by it.
-// All descriptors at the first number of turns come first, then those at the next.
+// All descriptors without a turn come first, then those at one turn, and so on.
 KERNEL(turn) {
     i32 i = GROUP_X * ROW_LANES + LANE_X, turn = GROUP_Y, all = args.corners * LENGTH;
     if (i >= all) return;
     i32 sector = i / BINS % TURNS, bin = i % BINS, ring = i - sector * BINS - bin;
-    i32 number = (args.first + turn + TURNS) % TURNS, turns = args.back != 0 ? (TURNS - number) % TURNS : number;
+    i32 turns = args.back != 0 ? (TURNS - turn) % TURNS : turn;
     to[(u64)turn * all + ring + (sector + turns) % TURNS * BINS + (bin + turns) % BINS] = from[i];
 }

@@ -22,6 +22,15 @@ fn found(image: &Image<u8>, cpu: &Cpu) -> Vec<Features> {
     levels.into_iter().map(|level| level.on_host().unwrap().into_owned()).collect()
 }
 
+/// The intensity of a picture, and whether it has void; what counts is compared with the plain form.
+fn intensity_and_void(image: &Image<u8>) -> (Intensity, bool) {
+    let intensity = Intensity::of(AnyView::from(image), None, image.size(), &Cpu::sequential()).unwrap();
+    let void = reference::void(&intensity.grey);
+    let counts = Image::from_fn(image.size(), |x, y| if void.row(y)[x] { 0.0 } else { 1.0 });
+    assert_eq!(intensity.counts, counts, "{}: what counts", image.size());
+    (intensity, void.data().iter().any(|v| *v))
+}
+
 fn bytes(features: &Features) -> Vec<&[u8]> {
     let Descriptors::U8(bytes) = &features.descriptors else { panic!("bytes") };
     bytes.chunks_exact(features.dimension).collect()
@@ -29,22 +38,14 @@ fn bytes(features: &Features) -> Vec<&[u8]> {
 
 #[test]
 fn every_stage_equals_its_plain_form() {
-    let sequential = Cpu::sequential();
     let [small, wide, high] = [[97, 61], [96, 128], [49, 201]].map(|[w, h]| Size::new(w, h));
     for (size, cut, darker) in
         [(small, 0, 1.0), (wide, 50, 1.0), (high, 30, 1.0), (small, 0, 0.08), (wide, 50, 0.08)]
     {
         let mut image = cut_off(picture(size, 3), cut);
         image.data_mut().iter_mut().for_each(|v| *v = (f32::from(*v) * darker).round() as u8);
-        let intensity = Intensity::of(AnyView::from(&image), None, size, &sequential).unwrap();
-        let void = reference::void(&intensity.grey);
-        let counts = Image::from_fn(size, |x, y| if void.row(y)[x] { 0.0 } else { 1.0 });
-        assert_eq!(intensity.counts, counts, "{size}: what counts");
-        assert_eq!(
-            void.data().iter().any(|v| *v),
-            cut > 0,
-            "{size}, {darker}: there is void where a corner is cut off"
-        );
+        let (intensity, has_void) = intensity_and_void(&image);
+        assert_eq!(has_void, cut > 0, "{size}, {darker}: there is void where a corner is cut off");
         if darker < 1.0 {
             continue;
         }
@@ -70,12 +71,7 @@ fn every_stage_equals_its_plain_form() {
 fn the_background_of_small_things_is_no_void() {
     let size = Size::new(160, 120);
     let on_black = |shows: &dyn Fn(usize, usize) -> bool| {
-        let image = Image::from_fn(size, |x, y| if shows(x, y) { 200_u8 } else { 0 });
-        let intensity = Intensity::of(AnyView::from(&image), None, size, &Cpu::sequential()).unwrap();
-        let void = reference::void(&intensity.grey);
-        let counts = Image::from_fn(size, |x, y| if void.row(y)[x] { 0.0 } else { 1.0 });
-        assert_eq!(intensity.counts, counts);
-        void.data().iter().any(|v| *v)
+        intensity_and_void(&Image::from_fn(size, |x, y| if shows(x, y) { 200_u8 } else { 0 })).1
     };
     let within = |x: usize, y: usize, radius: usize| x * x + y * y < radius * radius;
     assert!(on_black(&|x, y| within(x.abs_diff(80), y.abs_diff(60), 40)), "a round picture");
@@ -212,18 +208,17 @@ fn a_device_turns_descriptors_as_the_cpu() {
     for gpu in all() {
         let stages = GpuStructure::new(gpu, &cpu).unwrap();
         let uploaded = GpuFeatures::upload(gpu, features).unwrap();
-        for (back, range) in [(false, 0..TURNS as i32), (true, 0..TURNS as i32), (true, -1..2)] {
+        for (back, count) in [(false, TURNS), (true, TURNS), (true, 2)] {
             let mut commands = Commands::new();
-            let all = stages.turned(&mut commands, &uploaded, &range, back).unwrap();
+            let all = stages.turned(&mut commands, &uploaded, count, back).unwrap();
             gpu.run(&commands).unwrap();
             let all = by_value!(map &all.descriptors, values => values.to_vec().unwrap());
-            for (turns, number) in range.enumerate() {
-                let number = if back { -number } else { number };
-                let wanted = turned(features, number.rem_euclid(TURNS as i32) as usize);
+            for turns in 0..count {
+                let wanted = turned(features, if back { (TURNS - turns) % TURNS } else { turns });
                 let n = bytes(&wanted).concat().len();
                 let Descriptors::U8(all) = &all else { panic!("bytes") };
                 let found = &all[turns * n..(turns + 1) * n];
-                assert!(found == bytes(&wanted).concat(), "{gpu:?}: {number} turns");
+                assert!(found == bytes(&wanted).concat(), "{gpu:?}: {turns} turns, back: {back}");
             }
         }
     }

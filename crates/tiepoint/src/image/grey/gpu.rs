@@ -4,7 +4,7 @@ use super::check_channels;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
 use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::gpu::{AnyGpuImage, GpuPixel};
 use crate::{Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
@@ -42,13 +42,10 @@ impl<T: GpuPixel> GpuFilter<T, T> {
 /// # Errors
 /// As [`GpuFilter::grey`].
 pub fn grey_on_device(image: &AnyGpuImage) -> Result<AnyGpuImage> {
-    fn of<T: GpuPixel>(image: &GpuImage<T>) -> Result<AnyGpuImage> {
-        match image.channels() {
-            1 => Ok(image.clone().into()),
-            channels => Ok(GpuFilter::<T, T>::grey(image.gpu(), channels)?.filter(image)?.into()),
-        }
+    match image.channels() {
+        1 => Ok(image.clone()),
+        n => Ok(by_pixel!(map image, image => GpuFilter::grey(image.gpu(), n)?.filter(image)?)),
     }
-    by_pixel!(image, image => of(image))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! The range of an image in a device's memory: values are counted on the device, the host chooses the range, and the
-//! device stretches the image.
+//! The range of an image in a device's memory: the device counts values, the host chooses, and the device stretches.
 
 use super::spread::{Counted, End, Upper, of_counted};
-use super::{LEAST_LEVELS, Range, no_narrower};
+use super::{Range, ends};
 use crate::device::gpu::{Buffer, Commands};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, Plane, groups_of_rows, optional};
 use crate::image::grey_on_device;
@@ -84,24 +83,15 @@ pub fn prepare_on_device(
     if let Some(mask) = mask.filter(|mask| mask.size() != image.size() || mask.channels() != 1) {
         return Err(Error::Mismatch(format!("the mask is {} and the image {}", mask.size(), image.size())));
     }
-    let ends = match (image, range) {
-        (AnyGpuImage::U8(_), Range::Auto) => None,
-        (AnyGpuImage::U8(_) | AnyGpuImage::U16(_), Range::Between(low, high)) => Some([low, high]),
-        (AnyGpuImage::U16(image), Range::Auto) => of_counted(&Counts::new(image, mask)?)?
-            .filter(|ends| *ends != [0.0, 65535.0])
-            .map(|ends| no_narrower(ends, LEAST_LEVELS)),
-        (AnyGpuImage::F32(image), range) => {
-            let counts = Counts::new(image, mask)?;
-            if counts.holes > 0 {
-                return Ok(None);
-            }
-            let ends = match range {
-                Range::Between(low, high) => [low, high],
-                Range::Auto => of_counted(&counts)?.unwrap_or([0.0, 1.0]),
-            };
-            Some(ends).filter(|ends| *ends != [0.0, 1.0])
-        }
-    };
+    let floats = if let AnyGpuImage::F32(image) = image { Some(Counts::new(image, mask)?) } else { None };
+    if floats.as_ref().is_some_and(|floats| floats.holes > 0) {
+        return Ok(None);
+    }
+    let ends = ends(image.pixel(), range, || match (image, &floats) {
+        (AnyGpuImage::U16(image), _) => of_counted(&Counts::new(image, mask)?),
+        (_, Some(floats)) => of_counted(floats),
+        (_, None) => Ok(None),
+    })?;
     let Some(ends) = ends else { return Ok(Some(image.clone())) };
     Ok(Some(match image {
         AnyGpuImage::U8(image) => stretched::<u8, f32>(image, ends)?.into(),
@@ -163,8 +153,6 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
 }
 
 impl<T: GpuPixel> Counted for Counts<'_, T> {
-    type Error = Error;
-
     fn upper(&self) -> Result<Upper> {
         let of_bin: Vec<u64> = self.of_bin.iter().map(|&n| n.into()).collect();
         let first = of_bin.iter().position(|&n| n > 0);

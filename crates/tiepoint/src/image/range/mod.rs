@@ -2,8 +2,7 @@
 //!
 //! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data have other ranges: float rasters
 //! hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
-//! [`prepare`] makes an image grey, brings it to the scale that detectors expect, and masks what is transparent or a
-//! hole.
+//! [`prepare`] makes an image grey, brings it to this scale, and masks what is transparent or a hole.
 
 pub(crate) mod gpu;
 mod holes;
@@ -13,9 +12,9 @@ pub use gpu::prepare_on_device;
 pub(crate) use spread::value as value_of_key;
 
 use super::{
-    AnyCow, AnyImage, AnyView, ByPixel, Image, ImageView, Mask, Pixel, Size, check_mask, grey, no_data,
+    AnyCow, AnyImage, AnyView, Image, ImageView, Mask, Pixel, PixelKind, Size, check_mask, grey, no_data,
 };
-use crate::{Error, Result, by_pixel, device::Cpu};
+use crate::{Error, Result, device::Cpu};
 use holes::fill;
 use spread::Floats;
 
@@ -114,76 +113,75 @@ pub(super) fn prepare_shown<'a>(
         mask = mask.and(far_from(shown, |m| m == 0, HOLE_MARGIN, cpu))?;
     }
     let _stage = cpu.stage("range");
-    let plan = Plan::of(image.view(), mask.view(), range, cpu);
-    let (image, holes) = plan.apply(image, cpu);
+    let (image, holes) = scaled(image, mask.view(), range, cpu)?;
     Ok(Prepared { image, mask: mask.and(holes)? })
 }
 
 /// The narrowest range of 16-bit values that is stretched from black to white: a narrower one is mostly noise.
 const LEAST_LEVELS: f32 = 32.0;
 
-/// The range, widened about its middle to at least `width`.
-fn no_narrower([low, high]: [f32; 2], width: f32) -> [f32; 2] {
-    let more = (0.5 * (width - (high - low))).max(0.0);
-    [low - more, high + more]
-}
-
-/// What has to be done to an image.
-struct Plan {
-    /// The values that become black and white; `None` if they already are.
-    ends: Option<[f32; 2]>,
-    has_holes: bool,
-}
-
-impl Plan {
-    fn of(image: AnyView<'_>, mask: Option<ImageView<'_, u8>>, range: Range, cpu: &Cpu) -> Self {
-        match (image, range) {
-            (AnyView::U8(_), Range::Auto) => Self { ends: None, has_holes: false },
-            (AnyView::U8(_) | AnyView::U16(_), Range::Between(low, high)) => {
-                Self { ends: Some([low, high]), has_holes: false }
-            }
-            (AnyView::U16(image), Range::Auto) => {
-                let ends = spread::of_levels(image, mask, cpu).filter(|ends| *ends != [0.0, 65535.0]);
-                Self { ends: ends.map(|ends| no_narrower(ends, LEAST_LEVELS)), has_holes: false }
-            }
-            (AnyView::F32(image), range) => {
-                let counted = Floats::count(image, mask, cpu);
-                let ends = match range {
-                    Range::Between(low, high) => [low, high],
-                    Range::Auto => counted.ends().unwrap_or([0.0, 1.0]),
-                };
-                Self { ends: Some(ends).filter(|ends| *ends != [0.0, 1.0]), has_holes: counted.holes > 0 }
-            }
+/// The values that become black and white; `None` if they already are. `counted` gives those of [`Range::Auto`].
+fn ends(
+    kind: PixelKind,
+    range: Range,
+    counted: impl FnOnce() -> Result<Option<[f32; 2]>>,
+) -> Result<Option<[f32; 2]>> {
+    Ok(match (kind, range) {
+        (PixelKind::U8, Range::Auto) => None,
+        (PixelKind::U8 | PixelKind::U16, Range::Between(low, high)) => Some([low, high]),
+        (PixelKind::U16, Range::Auto) => {
+            counted()?.filter(|ends| *ends != [0.0, 65535.0]).map(|[low, high]| {
+                // Widened about its middle.
+                let more = (0.5 * (LEAST_LEVELS - (high - low))).max(0.0);
+                [low - more, high + more]
+            })
         }
-    }
+        (PixelKind::F32, Range::Between(low, high)) => Some([low, high]).filter(|ends| *ends != [0.0, 1.0]),
+        (PixelKind::F32, Range::Auto) => counted()?.filter(|ends| *ends != [0.0, 1.0]),
+    })
+}
 
-    /// The finished image, and where it has holes the mask that excludes them.
-    fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> (AnyCow<'a>, Option<Image<u8>>) {
-        let stretch = match self.ends {
-            None if !self.has_holes => return (image, None),
-            None => None,
-            Some(ends) => Some(Stretch::new(ends)),
-        };
-        let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
-        let source: ByPixel<Source<'_, u8>, Source<'_, u16>, Source<'_, f32>> = match image {
-            AnyCow::Borrowed(view) => by_pixel!(map view, view => Source::Borrowed(view)),
-            AnyCow::Owned(image) => by_pixel!(map image, image => Source::Owned(image)),
-        };
-        let made: AnyImage = match source {
-            ByPixel::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
-            ByPixel::U16(image) => {
-                image.mapped(|v| u16::from_f32(unit(f32::from(v)) * u16::WHITE), cpu).into()
-            }
-            ByPixel::F32(image) if self.has_holes => {
-                let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
-                let mut image = image.owned();
-                fill(&mut image, &|_, _, v| v.is_finite(), cpu);
-                return (AnyCow::Owned(Source::Owned(image).mapped(unit, cpu).into()), Some(mask));
-            }
-            ByPixel::F32(image) => image.mapped(unit, cpu).into(),
-        };
-        (AnyCow::Owned(made), None)
+/// The image of one channel from black to white, and where it has holes the mask that excludes them.
+fn scaled<'a>(
+    mut image: AnyCow<'a>,
+    mask: Option<ImageView<'_, u8>>,
+    range: Range,
+    cpu: &Cpu,
+) -> Result<(AnyCow<'a>, Option<Image<u8>>)> {
+    let view = image.view();
+    let floats = if let AnyView::F32(image) = view { Some(Floats::count(image, mask, cpu)) } else { None };
+    let ends = ends(view.pixel(), range, || match (view, &floats) {
+        (AnyView::U16(image), _) => spread::of_levels(image, mask, cpu),
+        (_, Some(floats)) => spread::of_counted(floats),
+        (_, None) => Ok(None),
+    })?;
+    let has_holes = floats.is_some_and(|floats| floats.holes > 0);
+    let stretch = match ends {
+        None if !has_holes => return Ok((image, None)),
+        None => None,
+        Some(ends) => Some(Stretch::new(ends)),
+    };
+    let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
+    let mut holes = None;
+    if has_holes {
+        let mut filled = image.into_image();
+        if let AnyImage::F32(floats) = &mut filled {
+            holes = Some(far_from(floats.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu));
+            fill(floats, &|_, _, v| v.is_finite(), cpu);
+        }
+        image = AnyCow::Owned(filled);
     }
+    let level = |v: u16| u16::from_f32(unit(f32::from(v)) * u16::WHITE);
+    let made: AnyImage = match image {
+        AnyCow::Owned(AnyImage::U16(image)) => changed(image, level, cpu).into(),
+        AnyCow::Owned(AnyImage::F32(image)) => changed(image, unit, cpu).into(),
+        image => match image.view() {
+            AnyView::U8(image) => mapped(image, |v| unit(f32::from(v)), cpu).into(),
+            AnyView::U16(image) => mapped(image, level, cpu).into(),
+            AnyView::F32(image) => mapped(image, unit, cpu).into(),
+        },
+    };
+    Ok((AnyCow::Owned(made), holes))
 }
 
 /// The linear map that takes two values to 0 and 1.
@@ -205,38 +203,11 @@ impl Stretch {
     }
 }
 
-/// An image that is copied when it is borrowed, and changed in place when it is owned.
-enum Source<'a, T> {
-    Borrowed(ImageView<'a, T>),
-    Owned(Image<T>),
-}
-
-impl<T: Pixel> Source<'_, T> {
-    fn view(&self) -> ImageView<'_, T> {
-        match self {
-            Self::Borrowed(view) => *view,
-            Self::Owned(image) => image.view(),
-        }
-    }
-
-    fn owned(self) -> Image<T> {
-        match self {
-            Self::Borrowed(view) => view.to_image(),
-            Self::Owned(image) => image,
-        }
-    }
-
-    /// `f` of every pixel.
-    fn mapped(self, f: impl Fn(T) -> T + Sync + Send, cpu: &Cpu) -> Image<T> {
-        match self {
-            Self::Borrowed(view) => mapped(view, f, cpu),
-            Self::Owned(mut image) => {
-                let width = image.size().width;
-                cpu.for_chunks(image.data_mut(), width, |_, row| row.iter_mut().for_each(|v| *v = f(*v)));
-                image
-            }
-        }
-    }
+/// `f` of every pixel, in the same memory.
+fn changed<T: Pixel>(mut image: Image<T>, f: impl Fn(T) -> T + Sync, cpu: &Cpu) -> Image<T> {
+    let width = image.size().width;
+    cpu.for_chunks(image.data_mut(), width, |_, row| row.iter_mut().for_each(|v| *v = f(*v)));
+    image
 }
 
 /// `f` of every pixel.

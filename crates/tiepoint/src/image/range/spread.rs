@@ -3,15 +3,14 @@
 //! 16-bit values are counted in one pass, with a counter for each value. Floats are counted by a 32-bit key that sorts
 //! as they do (see `key`), in two passes, because a counter for each key would take too much memory. The first pass
 //! counts the upper 16 bits of the keys and finds the least and the greatest value; the second counts the lower 16 bits
-//! of the keys whose upper bits are those of a percentile. Counts are integers, so the number of threads changes
-//! nothing.
+//! of the keys whose upper bits are those of a percentile. Counts are integers, so the threads change nothing.
 
+use crate::Result;
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};
 use std::ops::Range;
 
-/// At either end one value in this many is ignored. An extreme value that more pixels hold is a mark of no data or
-/// saturation.
+/// At either end one value in this many is ignored. An extreme that more pixels hold marks no data or saturation.
 const IGNORED: u64 = 100;
 
 /// How far the percentiles are moved apart at either end, as a share of their distance.
@@ -22,47 +21,44 @@ pub(super) fn of_levels(
     image: ImageView<'_, u16>,
     mask: Option<ImageView<'_, u8>>,
     cpu: &Cpu,
-) -> Option<[f32; 2]> {
+) -> Result<Option<[f32; 2]>> {
     let values = Values { image, mask, cpu };
     let count = |rows| {
         let mut of_level = vec![0_u64; 1 << 16];
         values.each(rows, |v, counts| of_level[usize::from(v)] += u64::from(counts));
         of_level
     };
-    let of_level = values.counted(count, summed)?;
-    let least = of_level.iter().position(|n| *n > 0)?;
-    let greatest = of_level.iter().rposition(|n| *n > 0)?;
+    let of_level = values.counted(count, summed).unwrap_or_default();
+    let is_held = |n: &u64| *n > 0;
+    let ends = of_level.iter().position(is_held).zip(of_level.iter().rposition(is_held));
+    let Some((least, greatest)) = ends else { return Ok(None) };
     let counted = of_level.iter().sum();
     let ends = [least, greatest].map(|level| End { key: level as u32, count: of_level[level] });
-    let at = |ranks: [u64; 4]| ranks.map(|rank| place(&of_level, rank).0 as f32);
-    between_marks(counted, ends, |ranks| Ok::<_, std::convert::Infallible>(at(ranks)))
-        .unwrap_or_else(|e| match e {})
+    between_marks(counted, ends, |ranks| Ok(ranks.map(|rank| place(&of_level, rank).0 as f32)))
 }
 
 /// The values of an image, counted by their keys: on the CPU (floats) or on a GPU.
 pub(super) trait Counted {
-    type Error;
-
     /// The counts of the upper half of the keys.
-    fn upper(&self) -> Result<Upper, Self::Error>;
+    fn upper(&self) -> Result<Upper>;
 
     /// For each of these upper halves, how many keys have it with each lower half: four times 2¹⁶ counts.
-    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error>;
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>>;
 }
 
 /// Black and white as [`of_levels`], from values counted by their keys.
-pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::Error> {
+pub(super) fn of_counted(values: &impl Counted) -> Result<Option<[f32; 2]>> {
     let upper = values.upper()?;
     let counted = upper.of_bin.iter().sum();
     between_marks(counted, upper.ends, |ranks| at_ranks(values, ranks, &upper.of_bin))
 }
 
 /// Black and white of `counted` values with these extremes; `at` gives the values at four ascending ranks.
-fn between_marks<E>(
+fn between_marks(
     counted: u64,
     [least, greatest]: [End; 2],
-    at: impl Fn([u64; 4]) -> Result<[f32; 4], E>,
-) -> Result<Option<[f32; 2]>, E> {
+    at: impl Fn([u64; 4]) -> Result<[f32; 4]>,
+) -> Result<Option<[f32; 2]>> {
     if counted == 0 || least.key == greatest.key {
         return Ok(None);
     }
@@ -90,7 +86,7 @@ fn between_marks<E>(
 }
 
 /// The values at four ascending ranks.
-fn at_ranks<C: Counted>(values: &C, ranks: [u64; 4], upper: &[u64]) -> Result<[f32; 4], C::Error> {
+fn at_ranks(values: &impl Counted, ranks: [u64; 4], upper: &[u64]) -> Result<[f32; 4]> {
     let found = ranks.map(|rank| place(upper, rank));
     let lower = values.lower(found.map(|(bin, _)| bin))?;
     Ok(std::array::from_fn(|i| {
@@ -129,11 +125,6 @@ impl Upper {
     fn new() -> Self {
         let ends = [u32::MAX, 0].map(|key| End { key, count: 0 });
         Self { of_bin: vec![0; 1 << 16], ends }
-    }
-
-    fn add(&mut self, key: u32) {
-        self.of_bin[key as usize >> 16] += 1;
-        self.meet([End { key, count: 1 }; 2]);
     }
 
     fn meet(&mut self, [least, greatest]: [End; 2]) {
@@ -199,7 +190,11 @@ impl<'a, 'm> Floats<'a, 'm> {
         let count = |rows| {
             let (mut upper, mut holes) = (Upper::new(), 0);
             values.each(rows, |v, counts| match v.is_finite() {
-                true if counts => upper.add(key(v)),
+                true if counts => {
+                    let key = key(v);
+                    upper.of_bin[key as usize >> 16] += 1;
+                    upper.meet([End { key, count: 1 }; 2]);
+                }
                 true => {}
                 false => holes += 1,
             });
@@ -209,21 +204,14 @@ impl<'a, 'm> Floats<'a, 'm> {
         let (upper, holes) = merged.unwrap_or_else(|| (Upper::new(), 0));
         Self { values, upper, holes }
     }
-
-    /// Black and white as [`of_levels`].
-    pub(super) fn ends(&self) -> Option<[f32; 2]> {
-        of_counted(self).unwrap_or_else(|e| match e {})
-    }
 }
 
 impl Counted for Floats<'_, '_> {
-    type Error = std::convert::Infallible;
-
-    fn upper(&self) -> Result<Upper, Self::Error> {
+    fn upper(&self) -> Result<Upper> {
         Ok(self.upper.clone())
     }
 
-    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error> {
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>> {
         let count = |rows| {
             let mut lower = vec![0_u64; 4 << 16];
             self.values.each(rows, |v, counts| {
@@ -254,8 +242,7 @@ fn place(counts: &[u64], mut rank: u64) -> (usize, u64) {
     (counts.len() - 1, 0)
 }
 
-/// An integer that sorts as the float does: the bits, inverted where it is negative, with the sign bit set where it is
-/// not.
+/// An integer that sorts as the float does: its bits, inverted if it is negative, otherwise with the sign bit set.
 fn key(v: f32) -> u32 {
     // Makes −0 equal to 0.
     let bits = (v + 0.0).to_bits();
@@ -323,11 +310,15 @@ mod tests {
                 let holes = image.data().iter().filter(|v| !v.is_finite()).count();
                 assert_eq!(floats(None).holes, holes, "{case}: holes");
                 assert_eq!(floats(Some(mask.view())).holes, holes, "{case}: holes, masked");
-                assert_eq!(floats(None).ends(), reference(image.data()), "{case}");
-                assert_eq!(floats(Some(mask.view())).ends(), reference(&kept), "{case}, masked");
-                let found = of_levels(levels.view(), None, &cpu);
+                assert_eq!(of_counted(&floats(None)).unwrap(), reference(image.data()), "{case}");
+                assert_eq!(
+                    of_counted(&floats(Some(mask.view()))).unwrap(),
+                    reference(&kept),
+                    "{case}, masked"
+                );
+                let found = of_levels(levels.view(), None, &cpu).unwrap();
                 assert_eq!(found, reference(&as_floats(levels.data())), "{case}, 16 bits");
-                let found = of_levels(levels.view(), Some(mask.view()), &cpu);
+                let found = of_levels(levels.view(), Some(mask.view()), &cpu).unwrap();
                 assert_eq!(found, reference(&as_floats(&kept_levels)), "{case}, 16 bits, masked");
             }
         }
@@ -343,15 +334,16 @@ mod tests {
             (50, 0..20) => 60_000,
             _ => 300 + at(x, y) as u16,
         });
-        let [low, high] = of_levels(image.view(), None, &cpu).unwrap();
+        let of_levels = |image: &Image<u16>| of_levels(image.view(), None, &cpu).unwrap();
+        let [low, high] = of_levels(&image).unwrap();
         assert!((300.0..305.0).contains(&low) && (398.0..=430.0).contains(&high), "{low} to {high}");
         let two = Image::from_fn(size, |x, _| if x < 40 { 0_u16 } else { 65_535 });
-        assert_eq!(of_levels(two.view(), None, &cpu), Some([0.0, 65_535.0]), "two values");
-        assert_eq!(of_levels(Image::filled(size, 1, 9_u16).view(), None, &cpu), None, "flat");
+        assert_eq!(of_levels(&two), Some([0.0, 65_535.0]), "two values");
+        assert_eq!(of_levels(&Image::filled(size, 1, 9)), None, "flat");
         let empty = Image::<f32>::new(Size::new(0, 7));
-        assert_eq!(Floats::count(empty.view(), None, &cpu).ends(), None, "empty");
-        assert_eq!(of_levels(Image::<u16>::new(Size::new(7, 0)).view(), None, &cpu), None, "empty");
+        assert_eq!(of_counted(&Floats::count(empty.view(), None, &cpu)).unwrap(), None, "empty");
+        assert_eq!(of_levels(&Image::new(Size::new(7, 0))), None, "empty");
         let nothing = Image::<u8>::new(size);
-        assert_eq!(of_levels(image.view(), Some(nothing.view()), &cpu), None, "masked away");
+        assert_eq!(super::of_levels(image.view(), Some(nothing.view()), &cpu).unwrap(), None, "masked away");
     }
 }

@@ -46,9 +46,8 @@ impl Coding {
         Err(unread(name))
     }
 
-    /// The most bytes that one byte can expand to. LZW and deflate copy at most their whole window at a time; JPEG
-    /// takes at least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128
-    /// KiB.
+    /// The most bytes that one byte can expand to. LZW and deflate copy at most their whole window at once; JPEG takes
+    /// at least a bit for a block of 64 pixels, fax a bit for a row, Zstandard three bytes for a block of 128 KiB.
     pub(super) fn ratio(self, width: u64) -> u64 {
         match self {
             Self::None => 1,
@@ -95,11 +94,7 @@ pub(super) fn read(
     let stored = if plan.tiled { plan.cell.width } else { width };
     let row = plan.row_bytes(stored);
     let needed = row * rows;
-    let mut bytes = unpacked(packed, plan.coding, needed)?;
-    if bytes.len() < needed {
-        return Err(format!("strip or tile {cell} of the TIFF is too short").into());
-    }
-    bytes.truncate(needed);
+    let mut bytes = first(needed, unpacked(packed, plan.coding, needed)?, cell)?;
     let mut order = plan.order;
     for row in bytes.chunks_exact_mut(row) {
         order = unpredicted(row, plan)?;
@@ -157,7 +152,11 @@ fn by_crate(
     if plan.colour == Colour::WhiteIsZero {
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
     }
-    let needed = plan.row_bytes(width) * rows;
+    first(plan.row_bytes(width) * rows, bytes, cell)
+}
+
+/// The first `needed` bytes of a cell.
+fn first(needed: usize, mut bytes: Vec<u8>, cell: usize) -> Result<Vec<u8>, Fault> {
     if bytes.len() < needed {
         return Err(format!("strip or tile {cell} of the TIFF is too short").into());
     }
@@ -178,7 +177,7 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
         }
     };
     match coding {
-        Coding::PackBits => unpacked_bits(&packed, needed),
+        Coding::PackBits => Ok(unpacked_bits(&packed, needed)),
         Coding::Lzw => {
             let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
             let mut bytes: Vec<u8> = zeros(needed)?;
@@ -205,13 +204,11 @@ fn unpacked(packed: Vec<u8>, coding: Coding, needed: usize) -> Result<Vec<u8>, F
 }
 
 /// Decodes `PackBits`: after a byte n ≥ 0, n + 1 bytes follow as they are; after n < 0, one byte stands for 1 − n of it.
-fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
+fn unpacked_bits(packed: &[u8], needed: usize) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), packed);
-    while let Some((&head, after)) = rest.split_first() {
-        rest = after;
-        if bytes.len() >= needed {
-            break;
-        }
+    while bytes.len() < needed
+        && let Some(&head) = rest.split_off_first()
+    {
         match head as i8 {
             n @ 0.. => {
                 let run = rest.split_off(..rest.len().min(n as usize + 1)).unwrap_or_default();
@@ -219,13 +216,12 @@ fn unpacked_bits(packed: &[u8], needed: usize) -> Result<Vec<u8>, Fault> {
             }
             -128 => {}
             n => {
-                let Some((&value, after)) = rest.split_first() else { break };
-                rest = after;
+                let Some(&value) = rest.split_off_first() else { break };
                 bytes.extend(std::iter::repeat_n(value, 1 + n.unsigned_abs() as usize));
             }
         }
     }
-    Ok(bytes)
+    bytes
 }
 
 /// Undoes the predictor of a row, and returns the byte order of its values afterwards.

@@ -8,8 +8,7 @@ use ::tiff::decoder::Decoder;
 use ::tiff::decoder::ifd::Value;
 use ::tiff::tags::Tag;
 
-/// Tags whose values are doubles: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`,
-/// `RPCCoefficient`.
+/// Tags of doubles: `ModelPixelScale`, `ModelTiepoint`, `ModelTransformation`, `GeoDoubleParams`, `RPCCoefficient`.
 const DOUBLES: [u16; 5] = [33550, 33922, 34264, 34736, 50844];
 const SCALE: u16 = DOUBLES[0];
 const TIE_POINTS: u16 = DOUBLES[1];

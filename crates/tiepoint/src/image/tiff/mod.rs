@@ -15,4 +15,4 @@ mod write;
 pub use geo::Georeference;
 pub(super) use geo::read as read_georeference;
 pub(super) use read::{read, stored};
-pub(super) use write::{Extra, check, write, write_floats, write_mask};
+pub(super) use write::{check, write, write_floats, write_mask};

@@ -4,7 +4,7 @@ use super::bands;
 use super::geo::Georeference;
 use crate::device::Cpu;
 use crate::image::write::push_row;
-use crate::image::{AnyView, Compression, Image, ImageView, Layout, Pixel, no_data};
+use crate::image::{AnyView, Compression, Image, ImageView, Known, Layout, Pixel, Size, no_data};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::{self, Write};
 
@@ -29,30 +29,12 @@ pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
     }
 }
 
-/// What is written of an image beside its pixels.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::image) struct Extra<'a> {
-    /// The meaning of the channels; by default the usual one of their number.
-    pub(in crate::image) layout: Option<Layout>,
-    pub(in crate::image) place: Option<&'a Georeference>,
-    /// The value of pixels that hold no data.
-    pub(in crate::image) no_data: Option<f64>,
-    /// What GDAL says of the bands.
-    pub(in crate::image) bands: Option<&'a str>,
-    /// 0 where pixels hold no data.
-    pub(in crate::image) mask: Option<&'a Image<u8>>,
-    /// How the strips are compressed.
-    pub(in crate::image) compression: Compression,
-    /// The threads that compress; by default the calling thread.
-    pub(in crate::image) cpu: Option<&'a Cpu>,
-}
-
-/// Writes the pixels in their own type, and `extra`.
-pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, extra: &Extra<'_>) -> io::Result<()> {
+/// Writes the pixels in their own type, and what is `known` beside them.
+pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>, known: &Known<'_>) -> io::Result<()> {
     match view {
-        AnyView::U8(v) => write_rows(out, *v, 1, extra, |row, bytes| bytes.extend_from_slice(row)),
-        AnyView::U16(v) => write_rows(out, *v, 1, extra, |row, b| push_row(row, b, u16::to_le_bytes)),
-        AnyView::F32(v) => write_rows(out, *v, 3, extra, |row, b| push_row(row, b, f32::to_le_bytes)),
+        AnyView::U8(v) => write_rows(out, *v, 1, known, |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U16(v) => write_rows(out, *v, 1, known, |row, b| push_row(row, b, u16::to_le_bytes)),
+        AnyView::F32(v) => write_rows(out, *v, 3, known, |row, b| push_row(row, b, f32::to_le_bytes)),
     }
 }
 
@@ -61,9 +43,9 @@ pub(in crate::image) fn write_floats(
     out: impl Write,
     view: ImageView<'_, f32>,
     value: impl Fn(f32) -> f32 + Sync,
-    extra: &Extra<'_>,
+    known: &Known<'_>,
 ) -> io::Result<()> {
-    write_rows(out, view, 3, extra, |row, bytes| push_row(row, bytes, |v| value(v).to_le_bytes()))
+    write_rows(out, view, 3, known, |row, bytes| push_row(row, bytes, |v| value(v).to_le_bytes()))
 }
 
 /// Writes the mask of an image as GDAL keeps it in a file of its own: one mask for all bands.
@@ -71,7 +53,7 @@ pub(in crate::image) fn write_mask(out: impl Write, mask: &Image<u8>) -> io::Res
     // Says that the mask is for the whole image; GDAL ignores the file without this item.
     let text = "<GDALMetadata><Item name=\"INTERNAL_MASK_FLAGS_1\">2</Item></GDALMetadata>";
     let more = vec![ascii(bands::TAG, text)];
-    rows_and_directory(out, mask.view(), [1, 1], &Extra::default(), more, |row, bytes| {
+    rows_and_directory(out, mask.view(), [1, 1], &Known::default(), more, |row, bytes| {
         bytes.extend_from_slice(row);
     })
 }
@@ -116,29 +98,29 @@ fn write_rows<T: Pixel>(
     out: impl Write,
     view: ImageView<'_, T>,
     format: u64,
-    extra: &Extra<'_>,
+    known: &Known<'_>,
     push: impl Fn(&[T], &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
-    let layout = extra.layout.unwrap_or(Layout::usual(view.channels()));
+    let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
     let photometric = if layout.colours == 3 { 2 } else { 1 };
-    let mut more = extra.place.map_or(&[][..], Georeference::fields).to_vec();
+    let mut more = known.place.map_or(&[][..], Georeference::fields).to_vec();
     // Rust writes NaN, GDAL nan.
-    more.extend(extra.no_data.map(|value| ascii(no_data::TAG, &value.to_string().to_lowercase())));
-    more.extend(extra.bands.map(|text| ascii(bands::TAG, text)));
+    more.extend(known.no_data.map(|value| ascii(no_data::TAG, &value.to_string().to_lowercase())));
+    more.extend(known.bands.map(|text| ascii(bands::TAG, text)));
     more.sort_by_key(|field| field.tag);
-    rows_and_directory(out, view, [format, photometric], extra, more, push)
+    rows_and_directory(out, view, [format, photometric], known, more, push)
 }
 
 fn rows_and_directory<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,
     [format, photometric]: [u64; 2],
-    extra: &Extra<'_>,
+    known: &Known<'_>,
     more: Vec<Field>,
     push: impl Fn(&[T], &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
     let (size, channels) = (view.size(), view.channels());
-    let layout = extra.layout.unwrap_or(Layout::usual(channels));
+    let layout = known.layout.unwrap_or(Layout::usual(channels));
     let row_bytes = (size.width * channels * size_of::<T>()) as u64;
     let image_bytes = row_bytes * size.height as u64;
     let rows_per_strip = (STRIP / (row_bytes as usize).max(1)).clamp(1, size.height);
@@ -162,9 +144,9 @@ fn rows_and_directory<T: Pixel>(
             pack(&strip)
         };
         let one = Cpu::sequential();
-        extra.cpu.unwrap_or(&one).map(strips, packed).into_iter().collect::<io::Result<Vec<_>>>().map(Some)
+        known.cpu.unwrap_or(&one).map(strips, packed).into_iter().collect::<io::Result<Vec<_>>>().map(Some)
     };
-    let (code, packed) = match extra.compression {
+    let (code, packed) = match known.compression {
         Compression::None => (1, None),
         Compression::Deflate => (8, packed(deflated)?),
         Compression::Zstd => (50000, packed(|strip| Ok(compress_to_vec(strip, CompressionLevel::Fastest)))?),
@@ -174,18 +156,9 @@ fn rows_and_directory<T: Pixel>(
         None => row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64,
     };
     let lengths: Vec<u64> = (0..strips).map(strip_bytes).collect();
-    let mut fields = vec![
-        field(256, FieldType::Long, vec![size.width as u64]),
-        field(257, FieldType::Long, vec![size.height as u64]),
-        field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
-        field(259, FieldType::Short, vec![code]),
-        field(262, FieldType::Short, vec![photometric]),
-        field(273, width.offset(), vec![0; strips]),
-        field(277, FieldType::Short, vec![channels as u64]),
-        field(278, FieldType::Long, vec![rows_per_strip as u64]),
-        field(279, width.offset(), lengths.clone()),
-        field(284, FieldType::Short, vec![1]),
-    ];
+    let bits = vec![8 * size_of::<T>() as u64; channels];
+    let mut fields = entries(size, bits, [code, photometric, rows_per_strip as u64], width, &lengths);
+    fields.push(field(284, FieldType::Short, vec![1]));
     let beside = layout.colours..channels;
     if !beside.is_empty() {
         // 2: alpha that is not multiplied into the colour. 0: not specified.
@@ -204,7 +177,7 @@ fn rows_and_directory<T: Pixel>(
     }
     let end = behind.next_multiple_of(16);
     let mut head = width.header();
-    head.extend(width.directory(&fields, width.head() as u64, extra.mask.map(|_| end)));
+    head.extend(width.directory(&fields, width.head() as u64, known.valid.map(|_| end)));
     head.resize(start as usize, 0);
     out.write_all(&head)?;
     let mut strip = Vec::new();
@@ -217,24 +190,37 @@ fn rows_and_directory<T: Pixel>(
             }
         }
     }
-    let Some(mask) = extra.mask else { return Ok(()) };
+    let Some(mask) = known.valid else { return Ok(()) };
     out.write_all(&vec![0; (end - behind) as usize])?;
     let packed = deflated_bits(mask)?;
-    let mut fields = vec![
-        field(254, FieldType::Long, vec![4]),
-        field(256, FieldType::Long, vec![size.width as u64]),
-        field(257, FieldType::Long, vec![size.height as u64]),
-        field(258, FieldType::Short, vec![1]),
-        field(259, FieldType::Short, vec![8]),
-        field(262, FieldType::Short, vec![4]),
-        field(273, width.offset(), vec![0]),
-        field(277, FieldType::Short, vec![1]),
-        field(278, FieldType::Long, vec![size.height as u64]),
-        field(279, width.offset(), vec![packed.len() as u64]),
-    ];
+    let strip = entries(size, vec![1], [8, 4, size.height as u64], width, &[packed.len() as u64]);
+    let mut fields = [vec![field(254, FieldType::Long, vec![4])], strip].concat();
     fields[6].values[0] = end + width.directory_len(&fields) as u64;
     out.write_all(&width.directory(&fields, end, None))?;
     out.write_all(&packed)
+}
+
+/// The entries of every directory: `bits` of each channel; the numbers of the coding and of the kind of colours, and the
+/// rows of a strip; and the lengths of the strips, whose places are still 0.
+fn entries(
+    size: Size,
+    bits: Vec<u64>,
+    [code, photometric, rows]: [u64; 3],
+    width: Width,
+    lengths: &[u64],
+) -> Vec<Field> {
+    let channels = bits.len() as u64;
+    vec![
+        field(256, FieldType::Long, vec![size.width as u64]),
+        field(257, FieldType::Long, vec![size.height as u64]),
+        field(258, FieldType::Short, bits),
+        field(259, FieldType::Short, vec![code]),
+        field(262, FieldType::Short, vec![photometric]),
+        field(273, width.offset(), vec![0; lengths.len()]),
+        field(277, FieldType::Short, vec![channels]),
+        field(278, FieldType::Long, vec![rows]),
+        field(279, width.offset(), lengths.to_vec()),
+    ]
 }
 
 fn deflated(bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -322,28 +308,21 @@ impl Width {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{ReadOptions, Size, decode};
+    use crate::image::{ReadOptions, decode};
 
     #[test]
     fn big_tiff_is_read_back() {
         let size = Size::new(5, 7);
         let image = Image::from_vec((0..140_u16).map(|v| v * 467).collect(), size, 4).unwrap();
         let mut file = Vec::new();
-        write(&mut file, &(&image).into(), &Extra::default()).unwrap();
+        write(&mut file, &(&image).into(), &Known::default()).unwrap();
         let classic = decode(&file, "classic", &ReadOptions::default()).unwrap();
         assert_eq!(classic, image.clone().into());
         let fields = |width: Width, start: u64| {
-            vec![
-                field(256, FieldType::Long, vec![5]),
-                field(257, FieldType::Long, vec![7]),
-                field(258, FieldType::Short, vec![16; 4]),
-                field(262, FieldType::Short, vec![2]),
-                field(273, width.offset(), (0..4).map(|i| start + 80 * i).collect()),
-                field(277, FieldType::Short, vec![4]),
-                field(278, FieldType::Long, vec![2]),
-                field(279, width.offset(), vec![80, 80, 80, 40]),
-                field(338, FieldType::Short, vec![2]),
-            ]
+            let mut fields = entries(size, vec![16; 4], [1, 2, 2], width, &[80, 80, 80, 40]);
+            fields[5].values = (0..4).map(|i| start + 80 * i).collect();
+            fields.push(field(338, FieldType::Short, vec![2]));
+            fields
         };
         let width = Width::Big;
         let start = (width.head() + width.directory_len(&fields(width, 0))) as u64;

@@ -6,7 +6,7 @@
 
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
-use crate::device::{Cpu, Processor};
+use crate::device::Cpu;
 use crate::feature::structure::{Intensity, StructureFinder};
 use crate::filter::shrink::shrink_as;
 use crate::geometry::{Homography, ModelKind};
@@ -30,8 +30,7 @@ const FARTHEST: f64 = 8.0;
 /// A map from A to B with places that correspond, all in pixels of the full pictures.
 pub(super) type Tied = (Homography, Vec<Place>);
 
-/// The map at full size; `None` where pictures were searched at about their own size, or where no larger size gives a
-/// map near this one.
+/// The map at full size; `None` if pictures were searched at about their size, or no larger size gives a map near this.
 pub(super) fn tied(
     pictures: [Picture<'_>; 2],
     searched: [&Structure; 2],
@@ -54,8 +53,7 @@ pub(super) fn tied(
     }
     while coarsest > WORTH && factor > 0 {
         let b_from_a = found.as_ref().map_or(b_from_a, |(map, _)| map);
-        let Some(level) = Level::of(pictures, searched, b_from_a, (grid, factor), finder)? else { break };
-        let Some(finer) = level.align(kind, finder.processor)? else { break };
+        let Some(finer) = aligned(pictures, searched, b_from_a, (grid, factor), kind, finder)? else { break };
         found = Some(finer);
         factor /= 2;
     }
@@ -70,72 +68,57 @@ pub(super) fn spread(map: &Homography, size: Size) -> f64 {
     ((x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])).abs().sqrt()
 }
 
-/// Both pictures at one size.
-struct Level {
-    patches: Vec<Patch>,
-    /// The maps from its pixels to those of the full pictures.
-    full: [Homography; 2],
-    size: Size,
-}
-
-impl Level {
-    /// Both pictures on a grid whose pixels are `factor` pixels of picture `grid` wide; `None` where no patch shows
-    /// both.
-    fn of(
-        pictures: [Picture<'_>; 2],
-        searched: [&Structure; 2],
-        b_from_a: &Homography,
-        (grid, factor): (usize, usize),
-        finder: &StructureFinder<'_>,
-    ) -> Result<Option<Self>> {
-        let cpu = &finder.processor.cpu;
-        let f = factor as f64;
-        let own = Homography::new([[f, 0.0, 0.5 * f - 0.5], [0.0, f, 0.5 * f - 0.5], [0.0, 0.0, 1.0]])?;
-        let Some(a_from_b) = b_from_a.inverse() else { return Ok(None) };
-        let full = if grid == 0 { [own, b_from_a.compose(&own)] } else { [a_from_b.compose(&own), own] };
-        let Size { width, height } = searched[grid].full;
-        let size = Size::new(width / factor, height / factor);
-        let along = |n: usize| {
-            let count = (n / SIDE).clamp(1, PATCHES);
-            (0..count).map(move |i| (n.saturating_sub(SIDE) * (2 * i + 1)) as f64 / (2 * count) as f64)
-        };
-        let places: Vec<[f64; 2]> =
-            along(size.height).flat_map(|y| along(size.width).map(move |x| [x.floor(), y.floor()])).collect();
-        let shown = cpu.try_map(places.len(), |i| {
-            let [x, y] = places[i];
-            let shift = Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])?;
-            let seen = |side: usize| seen(pictures[side].0, searched[side], &full[side].compose(&shift), cpu);
-            Ok(seen(0)?.zip(seen(1)?))
-        })?;
-        let (mut shown_at, mut intensities) = (vec![], vec![]);
-        for (at, (a, b)) in places.into_iter().zip(shown).filter_map(|(at, both)| Some((at, both?))) {
-            shown_at.push(at);
-            intensities.extend([a, b]);
-        }
-        if shown_at.is_empty() {
-            return Ok(None);
-        }
-        let lanes = finder.halved_lanes(&intensities)?;
-        let lanes = lanes.as_chunks().0.iter().cloned();
-        let patches = shown_at.into_iter().zip(lanes).map(|(at, lanes)| Patch { at, lanes }).collect();
-        Ok(Some(Self { patches, full, size }))
+/// The map and the places by patches of both pictures on a grid whose pixels are `factor` pixels of picture `grid` wide;
+/// `None` where no patch shows both, or where the patches determine no map, or one far from that which led here.
+fn aligned(
+    pictures: [Picture<'_>; 2],
+    searched: [&Structure; 2],
+    b_from_a: &Homography,
+    (grid, factor): (usize, usize),
+    kind: ModelKind,
+    finder: &StructureFinder<'_>,
+) -> Result<Option<Tied>> {
+    let cpu = &finder.processor.cpu;
+    let f = factor as f64;
+    let own = Homography::new([[f, 0.0, 0.5 * f - 0.5], [0.0, f, 0.5 * f - 0.5], [0.0, 0.0, 1.0]])?;
+    let Some(a_from_b) = b_from_a.inverse() else { return Ok(None) };
+    // The maps from pixels of the grid to those of the full pictures.
+    let full = if grid == 0 { [own, b_from_a.compose(&own)] } else { [a_from_b.compose(&own), own] };
+    let Size { width, height } = searched[grid].full;
+    let size = Size::new(width / factor, height / factor);
+    let along = |n: usize| {
+        let count = (n / SIDE).clamp(1, PATCHES);
+        (0..count).map(move |i| (n.saturating_sub(SIDE) * (2 * i + 1)) as f64 / (2 * count) as f64)
+    };
+    let places: Vec<[f64; 2]> =
+        along(size.height).flat_map(|y| along(size.width).map(move |x| [x.floor(), y.floor()])).collect();
+    let shown = cpu.try_map(places.len(), |i| {
+        let [x, y] = places[i];
+        let shift = Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]])?;
+        let seen = |side: usize| seen(pictures[side].0, searched[side], &full[side].compose(&shift), cpu);
+        Ok(seen(0)?.zip(seen(1)?))
+    })?;
+    let (mut shown_at, mut intensities) = (vec![], vec![]);
+    for (at, (a, b)) in places.into_iter().zip(shown).filter_map(|(at, both)| Some((at, both?))) {
+        shown_at.push(at);
+        intensities.extend([a, b]);
     }
-
-    /// The map and the places by all patches; `None` where they determine no map, or one far from that which led here.
-    fn align(&self, kind: ModelKind, processor: &Processor) -> Result<Option<Tied>> {
-        let Some(settled) =
-            align::settled(&self.patches, self.size, Homography::default(), &PASSES, kind, processor)?
-        else {
-            return Ok(None);
-        };
-        if settled.map.moves(self.size) > FARTHEST {
-            return Ok(None);
-        }
-        let Some(back) = self.full[0].inverse() else { return Ok(None) };
-        let b_from_a = self.full[1].compose(&settled.map.compose(&back));
-        let places = settled.places([&self.full[0], &self.full[1]], spread(&self.full[1], self.size));
-        Ok(Some((b_from_a, places)))
+    if shown_at.is_empty() {
+        return Ok(None);
     }
+    let lanes = finder.halved_lanes(&intensities)?;
+    let lanes = lanes.as_chunks().0.iter().cloned();
+    let patches: Vec<Patch> =
+        shown_at.into_iter().zip(lanes).map(|(at, lanes)| Patch { at, lanes }).collect();
+    let start = Homography::default();
+    let settled = align::settled(&patches, size, start, &PASSES, kind, finder.processor)?;
+    let Some(settled) = settled.filter(|settled| settled.map.moves(size) <= FARTHEST) else {
+        return Ok(None);
+    };
+    let Some(back) = full[0].inverse() else { return Ok(None) };
+    let b_from_a = full[1].compose(&settled.map.compose(&back));
+    let places = settled.places([&full[0], &full[1]], spread(&full[1], size));
+    Ok(Some((b_from_a, places)))
 }
 
 /// The patch whose pixels `full_from_patch` maps to pixels of a picture; `None` where these lie outside of the picture.

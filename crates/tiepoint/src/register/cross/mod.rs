@@ -4,8 +4,7 @@
 //! 1. **Search** (`search`): corners of one picture at every scale and turn are matched with those of the other, by
 //!    mutual nearest neighbours. At the right scale and turn many matches have the same shift. The similarities on
 //!    which matches in the most places agree, grown to more general maps where these explain clearly more, go on to the
-//!    next step. Where the map that they lead to is in doubt, A is
-//!    searched once more, turned by half of the angle between two turns.
+//!    next step. Where their map is in doubt, A is searched once more, turned by half of the angle between two turns.
 //! 2. **Alignment** (`align`): both pictures are brought to the grid of the coarser one. In windows all over it,
 //!    Gauss–Newton steps move the channels of one onto those of the other, which gives displacements with their
 //!    information. A map is fitted to these (`geometry::weighted`), from a similarity to the model asked for.
@@ -32,7 +31,7 @@ use crate::feature::structure::{Intensity, Level, Own, StructureFinder, TURNS, d
 use crate::feature::{Features, Keypoint};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::geometry::estimate::{estimate, refine, residuals};
-use crate::geometry::{Affine, Correspondence, Estimate, Homography, Model, ModelKind, Similarity};
+use crate::geometry::{Affine, Correspondence, Homography, Model, ModelKind, Similarity};
 use crate::image::{AnyView, Image, ImageView, Size};
 use crate::matching::{Guide, Match, MatchOptions, match_features};
 use crate::numeric::length;
@@ -51,14 +50,12 @@ const MOST_ENLARGED: f64 = 4.0;
 const WIDEST: f64 = 16.0;
 /// The least side of a picture that is searched at all, in pixels.
 const LEAST_SIDE: usize = 48;
-/// How far from its predicted place a corner is searched for, in pixels of the coarser picture. First: where depth may
-/// displace it (epipolar geometry). Second: where only the prediction is inexact (two sensors, whose corners are less
-/// alike).
+/// How far from its predicted place a corner is searched for, in pixels of the coarser picture: where depth may
+/// displace it (epipolar geometry), and where only the prediction is inexact (two sensors: corners are less alike).
 const REACH: [f64; 2] = [16.0, 5.0];
-/// Corners that are farther than this from where the map says lie off its plane, in pixels of the coarser picture;
-/// nearer ones may just be inexact. The scene is flat unless at least the share [`LEAST_OFF`] of the corners that obey
-/// an epipolar geometry lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth
-/// (`docs/notebook/structure.md`).
+/// Corners farther than this from where the map says lie off its plane, in pixels of the coarser picture; nearer ones
+/// may just be inexact. The scene is flat unless at least [`LEAST_OFF`] of the corners that obey an epipolar geometry
+/// lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth (`docs/notebook/structure.md`).
 const OFF_A_PLANE: f64 = 3.0;
 const LEAST_OFF: f64 = 0.1;
 /// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
@@ -187,9 +184,8 @@ pub(super) fn tie(
     }))
 }
 
-/// How well the structure of two pictures agrees where one lies on the other as a map says: the mean of `judge`; `None` for
-/// pictures that are too small, or show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust,
-/// counts for little.
+/// How well the structure of two pictures agrees under a map: the mean of `judge`; `None` where they are too small or
+/// show too little. In shrunk pictures what is fixed to a sensor, such as hot pixels and dust, counts for little.
 pub(super) fn agreement(
     pictures: [Picture<'_>; 2],
     b_from_a: &Similarity,
@@ -256,8 +252,7 @@ pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Op
     Ok((!strongest.is_empty()).then_some(mean))
 }
 
-/// [`corner_matches`] lie within this many pixels of where the map says, in pixels of the coarser picture at the size at
-/// which it is searched.
+/// [`corner_matches`] lie within this many pixels of where the map says, at the size at which the coarser is searched.
 pub(crate) const CORNERS_WITHIN: f64 = REACH[1];
 
 /// Corners of two pictures that correspond; `None` where structure agrees no better than by chance.
@@ -306,9 +301,8 @@ impl Found {
         self.levels[i].first().map_or(&[], Level::keypoints)
     }
 
-    /// Corners that are each other's most alike by their descriptors, among those within `radius` of where the map
-    /// says. They are described on the common grid, where the pictures are neither turned nor scaled against each
-    /// other.
+    /// Corners within `radius` of where the map says that are each other's most alike by their descriptors, made on
+    /// the common grid, where the pictures are neither turned nor scaled against each other.
     fn matches(&self, radius: f64, processor: &Processor) -> Result<Vec<Match>> {
         let (frame, cpu) = (&self.frame, &processor.cpu);
         let on_grid = cpu.try_map(2, |i| {
@@ -346,7 +340,7 @@ fn found(
         let seen = found.each_ref().map(Vec::len);
         let more = finder.levels(&[0, 1].map(|i| (intensity[i], seen[i]..end)), range)?;
         found.iter_mut().zip(more).for_each(|(found, more)| found.extend(more));
-        voted.extend(search::votes([&found[0], &found[1]], seen, 0..TURNS as i32, finder)?);
+        voted.extend(search::votes([&found[0], &found[1]], seen, TURNS, finder)?);
         hypotheses = search::hypotheses(&mut voted, kind, cpu)?;
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         best = best_of(&hypotheses[..judged.min(hypotheses.len())], pictures, kind, finder)?;
@@ -384,8 +378,7 @@ fn found(
     Ok(Some(Found { frame, aligned, places, levels: found }))
 }
 
-/// Hypotheses of a search in which A is turned by half of the angle between two turns, where descriptors at the regular
-/// turns match worst.
+/// Hypotheses with A turned by half of the angle between two turns, where descriptors at the regular turns match worst.
 fn between_turns(
     a: &Intensity,
     b: &[Level],
@@ -402,13 +395,12 @@ fn between_turns(
     let Some(a_from_turned) = turned_from_a.homography()?.inverse() else { return Ok(vec![]) };
     let turned = a.resampled(&a_from_turned, size, cpu)?;
     let [levels] = finder.levels(&[(&turned, 0..usize::MAX)], range)?;
-    let mut voted = search::votes([&levels, b], [0; 2], 0..TURNS as i32, finder)?;
+    let mut voted = search::votes([&levels, b], [0; 2], TURNS, finder)?;
     let found = search::hypotheses(&mut voted, kind, cpu)?;
     Ok(found.iter().map(|hypothesis| hypothesis.after(&turned_from_a)).collect())
 }
 
-/// The hypothesis for which structure agrees best, aligned; `None` where it agrees no better than by chance. The search
-/// ends with the first that is beyond doubt.
+/// The first hypothesis beyond doubt, aligned, or else the best; `None` if structure agrees no better than by chance.
 fn best_of(
     hypotheses: &[Hypothesis],
     pictures: [(&Intensity, &Own); 2],
@@ -480,8 +472,7 @@ fn onto(full: Size, small: Size) -> Result<Homography> {
     Homography::new([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 }
 
-/// Corners that correspond, in pixels of the full pictures, and the model of epipolar geometry that is estimated from them,
-/// or none.
+/// Corners that correspond, in pixels of the full pictures, and the epipolar geometry estimated from them, or none.
 fn by_corners(
     found: &Found,
     pictures: [&Structure; 2],
@@ -499,24 +490,17 @@ fn by_corners(
         None => TiePoints::without_model(matches),
         Some(kind) => {
             let pairs: Vec<Correspondence> = matches.iter().map(|m| m.correspondence(a, b)).collect();
-            let Estimate { b_from_a, inliers, rms_px, iterations } =
-                estimate(kind, &pairs, &options.robust, &processor.cpu)?;
+            let estimated = estimate(kind, &pairs, &options.robust, &processor.cpu)?;
             let off = in_full_pixels(&found.aligned, pictures)?.map_or(0, |(map, _)| {
                 let scale = full_size::spread(&found.aligned.b_from_a, pictures[0].size()).max(1.0);
                 let pixel = scale * pictures[1].full.width as f64 / pictures[1].size().width as f64;
                 let distances = residuals(&Model::Homography(map), &pairs);
-                inliers.iter().filter(|i| distances[**i] > OFF_A_PLANE * pixel).count()
+                estimated.inliers.iter().filter(|i| distances[**i] > OFF_A_PLANE * pixel).count()
             });
-            if (off as f64) < LEAST_OFF * inliers.len() as f64 {
+            if (off as f64) < LEAST_OFF * estimated.inliers.len() as f64 {
                 return Err(Error::Degenerate { model: kind.noun(), reason: ON_A_PLANE });
             }
-            TiePoints {
-                b_from_a: Some(b_from_a),
-                inliers,
-                rms_px,
-                iterations,
-                ..TiePoints::without_model(matches)
-            }
+            TiePoints::of(matches, estimated)
         }
     };
     Ok((features, tie))

@@ -95,9 +95,8 @@ impl Repetition {
     }
 }
 
-/// The most places on which one half of a picture agrees with the other, upright and at about its own scale: the left with
-/// the right, or the upper with the lower. `pictures` are the levels of each. A GPU would take longer than the CPU, because
-/// it would be given 48 short tasks.
+/// The most places on which one half of a picture agrees with the other, upright and at about its own scale: left and
+/// right, or upper and lower. `pictures` are the levels of each. A GPU would take longer for 48 such short tasks.
 pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize> {
     let _stage = cpu.stage("halves");
     let processor = cpu.clone().into();
@@ -118,7 +117,7 @@ pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize
             levels.iter().map(of_level).collect()
         };
         let (one, other) = (half(false)?, half(true)?);
-        let mut voted = search::votes([&one, &other], [0, 0], 0..1, &finder)?;
+        let mut voted = search::votes([&one, &other], [0, 0], 1, &finder)?;
         let best = search::hypotheses(&mut voted, ModelKind::Similarity, cpu)?;
         Ok(best.first().map_or(0, |best| best.cells))
     })?;
@@ -137,8 +136,7 @@ struct Channels {
 }
 
 impl Channels {
-    /// Their correlation with themselves displaced by `by`; `None` where less than half of the sample has a
-    /// counterpart.
+    /// Their correlation with themselves displaced by `by`, if at least half of the sample has a counterpart.
     #[inline(always)]
     fn correlation<S: Simd>(&self, _: S, by: [i32; 2]) -> Option<f32> {
         let (mut products, mut squares, mut counted) = ([0.0_f32; LANES], [0.0_f32; 2], 0);

@@ -8,9 +8,9 @@
 //! The combinations with the best scores are fitted. Similarities through two matches that voted together, near that
 //! turn and scale, are judged by how many matches lie within 5 pixels. The matches are those of this combination and of
 //! its neighbours, at most one turn and one level away: between two turns or levels each neighbour finds some of the
-//! right matches, and none finds enough. A similarity grows to an affine map, and that to a homography, where clearly more
-//! matches agree: each is fitted again and again to what agrees with the fit before. The resulting hypotheses are ordered by how many places they cover in both
-//! pictures, because one edge that resembles another gives many matches in one place.
+//! right matches, and none finds enough. A similarity grows to an affine map, and that to a homography, where clearly
+//! more matches agree: each is fitted again and again to what agrees with the fit before. Hypotheses are ordered by how
+//! many places they cover in both pictures, because one edge that resembles another gives many matches in one place.
 
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
@@ -25,7 +25,6 @@ use crate::matching::{GpuMatcher, GpuNearest, MatchOptions, Nearest, match_featu
 use crate::numeric::length;
 use fearless_simd::Simd;
 use std::cmp::Reverse;
-use std::ops::Range;
 
 /// A similarity from A to B: x' = c x − s y + x₀, y' = s x + c y + y₀, in pixels at the size at which they are searched;
 /// and a more general map, where clearly more matches agree on one.
@@ -84,8 +83,7 @@ const SAMPLES: usize = 2000;
 const PART: usize = 125;
 /// The distance within which a match agrees, in pixels of the coarser picture.
 const NEAR: f64 = 5.0;
-/// How far a similarity may be from the combination that is fitted: the square of the ratio of the scales (e^½), and the
-/// tangent of the angle (of 0.4).
+/// How far a similarity may be from the fitted combination: the square of the ratio of scales (e^½), and tan 0.4.
 const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
 /// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
@@ -137,12 +135,12 @@ fn squared(a: [f64; 2]) -> f64 {
     a[0] * a[0] + a[1] * a[1]
 }
 
-/// The votes at these numbers of turns. Each level of A is matched with B at its own size, and each level of B with A at its own
-/// size, unless both levels of the combination are among the first `seen`, which have been matched before.
+/// The votes at every number of turns below `turns`. Each level of A is matched with B at its own size, and each level of
+/// B with A at its own size, unless both levels of the combination are among the first `seen`, matched before.
 pub(super) fn votes(
     [a, b]: [&[Level]; 2],
     seen: [usize; 2],
-    turns: Range<i32>,
+    turns: usize,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Voted>> {
     let processor = finder.processor;
@@ -150,24 +148,19 @@ pub(super) fn votes(
     let Size { width, height } = b[0].image();
     let cell = (CELL[0] * length([width as f64, height as f64])).max(CELL[1]);
     let others = |i: usize| if i == 0 { b.len() } else { 1 };
-    let turned_levels = (0..a.len()).flat_map(|i| turns.clone().map(move |turn| (i, turn)));
+    let turned_levels = (0..a.len()).flat_map(|i| (0..turns).map(move |turn| (i, turn)));
     let combinations = turned_levels.flat_map(|(i, turn)| (0..others(i)).map(move |k| (i, turn, k)));
     let combinations: Vec<_> = combinations.filter(|(i, _, k)| *i >= seen[0] || *k >= seen[1]).collect();
     let matched = processor.gpu_or_cpu(
         "matching of structure",
-        |gpu| matched_on(gpu, [a, b], &combinations, &turns, finder),
+        |gpu| matched_on(gpu, [a, b], &combinations, turns, finder),
         |cpu| {
             let on_cpu = cpu.clone().into();
             let [a, b] = [a, b].map(|levels| levels.iter().map(Level::on_host).collect::<Result<Vec<_>>>());
             let (a, b) = (a?, b?);
             cpu.try_map(combinations.len(), |n| {
                 let (i, turn, k) = combinations[n];
-                let matches = match_features(
-                    &turned(&a[i], turn.rem_euclid(TURNS as i32) as usize),
-                    &b[k],
-                    &options,
-                    &on_cpu,
-                )?;
+                let matches = match_features(&turned(&a[i], turn), &b[k], &options, &on_cpu)?;
                 Ok(matches.iter().map(|m| [m.a, m.b]).collect())
             })
         },
@@ -180,7 +173,7 @@ pub(super) fn votes(
             let at = |k: &Keypoint| [f64::from(k.x), f64::from(k.y)];
             [at(&level.keypoints()[*p as usize]), at(&other.keypoints()[*q as usize])]
         });
-        Ok(vote(ends.collect(), [turn, i as i32 - k as i32], level.scale / other.scale, cell))
+        Ok(vote(ends.collect(), [turn as i32, i as i32 - k as i32], level.scale / other.scale, cell))
     })
 }
 
@@ -190,8 +183,8 @@ pub(super) fn votes(
 fn matched_on(
     gpu: &Gpu,
     levels: [&[Level]; 2],
-    combinations: &[(usize, i32, usize)],
-    turns: &Range<i32>,
+    combinations: &[(usize, usize, usize)],
+    turns: usize,
     finder: &StructureFinder<'_>,
 ) -> Result<Vec<Vec<[u32; 2]>>> {
     let (stages, matcher, mut commands) = (finder.on(gpu)?, GpuMatcher::new(gpu), Commands::new());
@@ -215,13 +208,12 @@ fn matched_on(
     gpu.run(&commands)?;
     let counts = |[i, k]: [usize; 2]| [levels[0][i].keypoints().len(), levels[1][k].keypoints().len()];
     let nearest = pairs.iter().zip(&searches).map(|(&pair, searches)| {
-        let [n, m] = counts(pair).map(|n| n * turns.len());
+        let [n, m] = counts(pair).map(|n| n * turns);
         Ok([searches[0].forth(n)?, searches[1].forth(m)?])
     });
     let nearest: Vec<[Vec<Option<Nearest>>; 2]> = nearest.collect::<Result<_>>()?;
     let found = combinations.iter().map(|&(i, turn, k)| {
         let (of, [n, m]) = (pairs.partition_point(|pair| *pair < [i, k]), counts([i, k]));
-        let turn = (turn - turns.start) as usize;
         let [forth, back] = [&nearest[of][0][turn * n..][..n], &nearest[of][1][turn * m..][..m]];
         let mutual = |(a, there): (usize, &Option<Nearest>)| {
             let b = there.as_ref()?.index;
@@ -232,14 +224,18 @@ fn matched_on(
     Ok(found.collect())
 }
 
-/// The best hypotheses, by the number of places they cover, without near duplicates, grown to maps no more general than
-/// `kind`.
+/// The best hypotheses, by the places they cover, without near duplicates, grown to maps no more general than `kind`.
 pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Result<Vec<Hypothesis>> {
     let _stage = cpu.stage("hypotheses");
     voted.sort_by(|a, b| b.score.total_cmp(&a.score));
     let voted = &*voted;
     let fits = cpu.try_map(voted.len().min(FITTED), |i| {
-        let near = voted.iter().filter(|other| other.is_near(&voted[i])).flat_map(|v| &v.ends);
+        // Turn and scale are the same, or next to these.
+        let is_near = |other: &&Voted| {
+            let turns = (other.at[0] - voted[i].at[0]).rem_euclid(TURNS as i32);
+            turns.min(TURNS as i32 - turns) <= 1 && (other.at[1] - voted[i].at[1]).abs() <= 1
+        };
+        let near = voted.iter().filter(is_near).flat_map(|v| &v.ends);
         Ok(Fit::new(&voted[i], near.copied().collect()))
     })?;
     let parts = |(i, fit): (usize, &Fit)| (0..fit.samples.len()).step_by(PART).map(move |start| (i, start));
@@ -254,17 +250,16 @@ pub(super) fn hypotheses(voted: &mut [Voted], kind: ModelKind, cpu: &Cpu) -> Res
     found.sort_by_key(|h| Reverse(h.cells));
     let mut kept: Vec<Hypothesis> = Vec::new();
     for one in found {
-        if !kept.iter().any(|other| alike(other, &one)) {
+        // Both map three places of a picture to almost the same places: less than 12 pixels apart.
+        let is_like = |other: &Hypothesis| {
+            let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
+            places.iter().all(|p| squared(minus(other.apply(*p), one.apply(*p))) < 144.0)
+        };
+        if !kept.iter().any(is_like) {
             kept.push(one);
         }
     }
     Ok(kept)
-}
-
-/// Whether two similarities map three places of a picture to almost the same places: less than 12 pixels apart.
-fn alike(a: &Hypothesis, b: &Hypothesis) -> bool {
-    let places = [[0.0, 0.0], [400.0, 0.0], [0.0, 400.0]];
-    places.iter().all(|p| squared(minus(a.apply(*p), b.apply(*p))) < 144.0)
 }
 
 fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
@@ -283,26 +278,13 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
         let rows = [middle - width, middle, middle + width];
         rows.map(|at| counts[at - 1..=at + 1].iter().sum::<u32>()).into_iter().sum::<u32>()
     };
-    let best = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max();
-    let (score, together) = match best {
-        Some((n, Reverse(i))) => {
-            let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
-            (
-                f64::from(n) / (ends.len() as f64).sqrt(),
-                (0..cells.len()).filter(|k| near(&cells[*k])).collect(),
-            )
-        }
-        None => (0.0, vec![]),
+    let Some((n, Reverse(i))) = (0..cells.len()).map(|i| (votes(i), Reverse(i))).max() else {
+        return Voted { ends, at, turn, score: 0.0, together: vec![] };
     };
+    let near = |p: &[i64; 2]| (p[0] - cells[i][0]).abs() <= 1 && (p[1] - cells[i][1]).abs() <= 1;
+    let together = (0..cells.len()).filter(|k| near(&cells[*k])).collect();
+    let score = f64::from(n) / (ends.len() as f64).sqrt();
     Voted { ends, at, turn, score, together }
-}
-
-impl Voted {
-    /// Whether turn and scale are the same, or next to these.
-    fn is_near(&self, other: &Self) -> bool {
-        let turns = (self.at[0] - other.at[0]).rem_euclid(TURNS as i32);
-        turns.min(TURNS as i32 - turns) <= 1 && (self.at[1] - other.at[1]).abs() <= 1
-    }
 }
 
 /// The square of the distance by which a similarity misses the end of a match in B.
@@ -313,8 +295,7 @@ fn miss(turn: [f32; 2], shift: [f32; 2], [[ax, ay], [bx, by]]: [[f32; 2]; 2]) ->
     x * x + y * y
 }
 
-/// The number of matches that a similarity misses by less than a distance, given as its square. The ends in A and in B
-/// are columns of x and of y.
+/// How many matches a similarity misses by less than a distance, given squared. Ends in A and B are columns of x and y.
 #[inline(always)]
 fn agree<S: Simd>(
     _: S,

@@ -14,8 +14,11 @@ fn scene(seed: u64) -> Scene<u8> {
 }
 
 fn sized(seed: u64, scale: f64, size: Size) -> Scene<u8> {
-    let truth = viewpoint(size, 0.7, scale, [0.0; 2], [12.0, -7.0]).unwrap();
-    let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(seed);
+    seen_by(seed, viewpoint(size, 0.7, scale, [0.0; 2], [12.0, -7.0]).unwrap(), size)
+}
+
+fn seen_by(seed: u64, moving_from_reference: Homography, size: Size) -> Scene<u8> {
+    let options = SceneOptions { size, seed, moving_from_reference, ..SceneOptions::default() };
     Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap()
 }
 
@@ -37,10 +40,9 @@ fn scenes_by_other_sensors_are_registered_and_unrelated_ones_refused() {
         for &kind in kinds {
             let found =
                 tied(&one.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("{sensor} is refused"));
-            let model = found.tie.b_from_a.unwrap();
-            let error = corner_error(&model.homography().unwrap(), &one.moving_from_reference, SIZE);
+            let error = error(&found, &one.moving_from_reference, SIZE);
             assert!(error < 1.5, "{sensor}: the corners of {kind:?} are off by {error} px");
-            assert_eq!(model.kind(), kind);
+            assert_eq!(found.tie.b_from_a.unwrap().kind(), kind);
             assert!(2 * found.tie.inliers.len() > found.tie.matches.len(), "{sensor}");
             assert_eq!(found.features.each_ref().map(Features::len), [found.tie.matches.len(); 2]);
             let Alternatives { places, halves, repeats, .. } = found.tie.alternatives.unwrap();
@@ -67,15 +69,13 @@ fn small_pictures_are_registered() {
         let [c, s] = [scale * cos, scale * sin];
         let [x, y] = [c - s, s + c].map(|by| middle(small) - middle(size.width) * by);
         let truth = Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]]).unwrap();
-        let options = SceneOptions::default().with_size(size).with_seed(5);
-        let reference = Scene::<u8>::render(&options, &cpu).unwrap().reference;
+        let reference = seen_by(5, Homography::default(), size).reference;
         let seen = Intensity::of((&reference).into(), None, size, &cpu).unwrap();
         let seen = seen.resampled(&truth.inverse().unwrap(), Size::new(small, small), &cpu).unwrap();
         let inverted = |x: usize, y: usize| (255.0 * (1.0 - seen.grey.row(y)[x])) as u8;
         let seen = Image::from_fn(seen.size(), inverted);
         let found = tied(&reference, &seen, ModelKind::Homography, &cpu).unwrap();
-        let model = found.tie.b_from_a.unwrap().homography().unwrap();
-        let error = corner_error(&model, &truth, size);
+        let error = error(&found, &truth, size);
         assert!(error < 0.5, "{size:?}: the corners are off by {error} px of the small picture");
         assert_eq!(verdict(&found), Verdict::Good);
     }
@@ -90,16 +90,19 @@ fn pictures_sheared_or_seen_in_perspective_are_registered() {
     for (shear, perspective) in [(0.12, 0.0), (0.0, 2.5e-4)] {
         let own = [[1.0, shear, 6.0], [0.0, 1.0, -4.0], [perspective, -0.7 * perspective, 1.0]];
         let truth = shift(back).compose(&Homography::new(own).unwrap().compose(&shift(middle)));
-        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
-        let scene = Scene::<u8>::render(&options, &cpu).unwrap();
+        let scene = seen_by(5, truth, size);
         for sensor in [Sensor::Speckle, Sensor::Edges] {
             let found =
                 tied(&scene.reference, &sensor.shows(&scene.moving, 9), ModelKind::Homography, &cpu).unwrap();
-            let model = found.tie.b_from_a.unwrap().homography().unwrap();
-            let error = corner_error(&model, &truth, size);
+            let error = error(&found, &truth, size);
             assert!(error < 1.5, "{sensor}, {shear}, {perspective}: the corners are off by {error} px");
         }
     }
+}
+
+/// By how many pixels a tie's map displaces the corners of a picture of this size.
+fn error(found: &StructureTie, truth: &Homography, size: Size) -> f64 {
+    corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), truth, size)
 }
 
 fn verdict(StructureTie { features, tie, .. }: &StructureTie) -> Verdict {
@@ -132,11 +135,7 @@ fn a_map_of_what_repeats_itself_is_called_poor() {
 fn a_picture_whose_halves_show_one_thing_is_not_good() {
     let cpu = Cpu::with_threads(2).unwrap();
     let upright = viewpoint(Size::new(200, 256), 0.0, 0.95, [0.0; 2], [4.0, -3.0]).unwrap();
-    let options = SceneOptions::default()
-        .with_size(Size::new(200, 256))
-        .with_moving_from_reference(upright)
-        .with_seed(5);
-    let again = Scene::<u8>::render(&options, &cpu).unwrap();
+    let again = seen_by(5, upright, Size::new(200, 256));
     let both = Image::from_fn(Size::new(400, 256), |x, y| match x {
         0..200 => again.reference.row(y)[x],
         _ => again.moving.row(y)[x - 200],
@@ -170,7 +169,7 @@ fn a_scene_spread_over_a_dark_ground_is_registered() {
     let moved = negative(cells(1, [12.0, 7.0]));
     let found = tied(&cells(1, [0.0; 2]), &moved, ModelKind::Similarity, &cpu).unwrap();
     let truth = Homography::new([[1.0, 0.0, -12.0], [0.0, 1.0, -7.0], [0.0, 0.0, 1.0]]).unwrap();
-    let error = corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), &truth, SIZE);
+    let error = error(&found, &truth, SIZE);
     assert!(error < 0.5, "the corners are off by {error} px");
     assert_eq!(tied(&cells(2, [0.0; 2]), &moved, ModelKind::Similarity, &cpu), None, "other cells");
 }
@@ -183,11 +182,10 @@ fn pure_perspective_is_found() {
     let shift = |x, y| Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap();
     let keystone = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.03 / w, 0.0, 1.0]]).unwrap();
     let truth = shift(w, h).compose(&keystone.compose(&shift(-w, -h)));
-    let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(truth).with_seed(5);
-    let scene = Scene::<u8>::render(&options, &cpu).unwrap();
+    let scene = seen_by(5, truth, SIZE);
     let seen = Sensor::Inverted.shows(&scene.moving, 9);
     let found = tied(&scene.reference, &seen, ModelKind::Homography, &cpu).unwrap();
-    let error = corner_error(&found.tie.b_from_a.unwrap().homography().unwrap(), &truth, SIZE);
+    let error = error(&found, &truth, SIZE);
     assert!(error < 0.5, "the corners are off by {error} px");
 }
 
@@ -239,8 +237,7 @@ fn unusual_scales_and_sizes_are_registered() {
         let scene = sized(5, scale, size);
         let seen = Sensor::Inverted.shows(&scene.moving, 9);
         let found = tied(&scene.reference, &seen, kind, &cpu).unwrap_or_else(|| panic!("refused: {what}"));
-        let model = found.tie.b_from_a.unwrap().homography().unwrap();
-        let error = corner_error(&model, &scene.moving_from_reference, size);
+        let error = error(&found, &scene.moving_from_reference, size);
         assert!(error < 1.5, "{what}: the corners are off by {error} px");
     }
 }
@@ -303,9 +300,9 @@ fn large_pictures_are_aligned_at_their_own_size() {
     let back = scene.moving_from_reference.inverse().unwrap();
     let cases = [(&scene.reference, &seen, scene.moving_from_reference), (&seen, &scene.reference, back)];
     for (a, b, truth) in cases {
-        let found = tied(a, b, ModelKind::Homography, &cpu).unwrap().tie;
-        let error = corner_error(&found.b_from_a.unwrap().homography().unwrap(), &truth, size);
+        let found = tied(a, b, ModelKind::Homography, &cpu).unwrap();
+        let error = error(&found, &truth, size);
         assert!(error < 0.2, "the corners are off by {error} px");
-        assert!(found.rms_px < 0.6, "places are off by {} px", found.rms_px);
+        assert!(found.tie.rms_px < 0.6, "places are off by {} px", found.tie.rms_px);
     }
 }

@@ -1,11 +1,12 @@
 //! [Blocks](super::Blocks) on a GPU: the CPU's bits.
 
 use super::super::judge::Cell;
-use super::super::judge::gpu::{GpuCells, source as judge};
+use super::super::judge::gpu::{cells_on, source as judge};
 use super::{BINS, BLOCK, Blocks, COUNTS, LANES, PASSES, Patch, SUMS, Sums, WEAK, WHOLE, blocks_of, blur};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, compile};
+use crate::feature::structure::lanes::Lanes;
 use crate::filter::gpu::GpuFilter;
 use crate::geometry::Homography;
 use crate::image::Size;
@@ -87,7 +88,13 @@ impl<'a> OnGpu<'a> {
         let stack = |count: usize| GpuStack::new(gpu, size, LANES, count);
         let (lanes, mut commands) = (stack(2 * count)?, Commands::new());
         let images = patches.iter().flat_map(|patch| &patch.lanes);
-        images.enumerate().try_for_each(|(i, image)| image.copy_to(&lanes, i, &mut commands))?;
+        images.enumerate().try_for_each(|(i, image)| match image {
+            Lanes::Host(image) => lanes.write(i, image.view()),
+            Lanes::Device(image) => {
+                let to = (lanes.buffer(), i * lanes.step(), lanes.pitch());
+                image.copy_rows(&mut commands, 0, to, image.size().height)
+            }
+        })?;
         gpu.run(&commands)?;
         Ok(Self {
             gpu,
@@ -146,7 +153,7 @@ impl Blocks for OnGpu<'_> {
     }
 
     fn cells(&self, n: usize) -> Result<Vec<Cell>> {
-        GpuCells::new(self.gpu, self.smooth.size())?.compare(&self.smooth, self.laid.buffer(), n)
+        cells_on(self.gpu, &self.smooth, self.laid.buffer(), n)
     }
 }
 
@@ -156,7 +163,6 @@ mod tests {
     use super::*;
     use crate::device::Processor;
     use crate::device::gpu::all;
-    use crate::feature::structure::lanes::Lanes;
     use crate::feature::structure::{Channels, Intensity, halved_lanes};
     use crate::geometry::ModelKind;
     use crate::image::{AnyView, Image};

@@ -14,8 +14,7 @@
 //! reached. Neighbouring windows share most of their pixels, so for larger pictures a map is fitted to the windows at
 //! every other block along each axis. At the end the windows at every block are the places that correspond.
 //!
-//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps from the
-//! sums.
+//! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps of these.
 
 pub(crate) mod gpu;
 
@@ -63,15 +62,13 @@ pub(super) struct Passes {
     pub(super) at: [(f64, usize); 3],
     /// In this many passes at the end, a more general map than a similarity may be fitted.
     pub(super) evident: usize,
-    /// Whether cells are judged (`judge`): at the end, and after the first σ, where the alignment is given up if the
-    /// pictures can hardly show one scene.
+    /// Whether cells are judged (`judge`): at the end, and after the first σ to give up what can hardly be one scene.
     pub(super) judged: bool,
 }
 
 /// For pictures whose map is known to about five pixels.
 const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, judged: true };
-/// The number of overlapping windows that together hold as much information as one independent window: (Σ w)² / Σ w²
-/// along both axes, of those at every block.
+/// How many windows, one at every block, tell as much as one without overlap: (Σ w)² / Σ w² along both axes.
 const OVERLAP: f64 = 13.4;
 
 /// Part of both pictures on one grid.
@@ -165,8 +162,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// The places that correspond, in pixels of A and of B, to which `from_grid` maps. A pixel of the grid is `pixel`
-    /// pixels of B wide.
+    /// Corresponding places, in pixels of A and of B, by `from_grid`. A pixel of the grid is `pixel` pixels of B wide.
     pub(super) fn places(&self, from_grid: [&Homography; 2], pixel: f64) -> Vec<Place> {
         let place = |window: &Measured| {
             let (a, b) = (from_grid[0].apply(window.a)?, from_grid[1].apply(self.map.apply(window.b)?)?);
@@ -238,8 +234,7 @@ impl Blocks for OnCpu<'_> {
     }
 }
 
-/// The map by which the patches of a grid of `size` agree best near `start`, no more general than `kind`; `None` where they
-/// determine none.
+/// The map near `start`, no more general than `kind`, by which patches of a grid of `size` agree best, if there is one.
 pub(super) fn settled(
     patches: &[Patch],
     size: Size,
@@ -350,8 +345,7 @@ fn laid_windows(
     Ok(found.concat())
 }
 
-/// Channels warped by `map` onto a picture of `size`. The `COUNTS` lane is 1 where all four pixels that are interpolated
-/// count, else 0.
+/// Channels warped by `map` onto a picture of `size`. `COUNTS` is 1 where all four interpolated pixels count, else 0.
 fn laid_lanes(lanes: &Image<f32>, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
     let mut out = Image::try_filled(size, LANES, 0.0)?;
     cpu.try_for_chunks(out.data_mut(), size.width * LANES, |y, out| {

@@ -3,9 +3,8 @@
 use super::{AROUND, BINS, CELL, COUNTED, COUNTS, Cell, LANES, cells_of};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::Size;
 use crate::image::gpu::{GpuImage, Plane};
-use tiepoint_gpu::{KernelSource, Program};
+use tiepoint_gpu::KernelSource;
 
 /// The places at which a cell is compared: its own, and one for each displacement.
 const PLACES: usize = 1 + AROUND.len();
@@ -43,42 +42,24 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("judge.cl"))
 }
 
-/// The comparison of two pictures of one size.
-pub(in super::super) struct GpuCells {
-    program: Program,
-    words: Buffer<u32>,
-    of: Size,
-}
-
-impl GpuCells {
-    /// For channels of this size.
-    pub(in super::super) fn new(gpu: &Gpu, size: Size) -> Result<Self> {
-        let of = cells_of(size);
-        Ok(Self { program: gpu.program(&source())?, words: gpu.buffer((of.area() * WORDS).max(1))?, of })
+/// The cells of two pictures of one size by every `n`th of the displacements. B begins at the start of `b`.
+pub(in super::super) fn cells_on(
+    gpu: &Gpu,
+    a: &GpuImage<f32>,
+    b: &Buffer<f32>,
+    n: usize,
+) -> Result<Vec<Cell>> {
+    let of = cells_of(a.size());
+    if of.is_empty() {
+        return Ok(vec![]);
     }
-
-    /// The cells by every `n`th of the displacements. B begins at the start of `b`, and has the size of A.
-    pub(in super::super) fn compare(
-        &self,
-        a: &GpuImage<f32>,
-        b: &Buffer<f32>,
-        n: usize,
-    ) -> Result<Vec<Cell>> {
-        if self.of.is_empty() {
-            return Ok(vec![]);
-        }
-        let mut commands = Commands::new();
-        commands.stage("judge");
-        let compare = Compare { cells: &self.words, a: a.laid(), b, every: n as i32 };
-        let groups = [self.of.width, self.of.height, 1];
-        commands.launch(&self.program.kernel::<Compare<'_>>()?, groups, compare)?;
-        a.gpu().run(&commands)?;
-        let words = self.words.first(self.of.area() * WORDS)?;
-        let cell = |&[less, others, strength]: &[u32; WORDS]| Cell {
-            less,
-            others,
-            strength: f32::from_bits(strength),
-        };
-        Ok(words.as_chunks().0.iter().map(cell).collect())
-    }
+    let (program, words) = (gpu.program(&source())?, gpu.buffer(of.area() * WORDS)?);
+    let mut commands = Commands::new();
+    commands.stage("judge");
+    let compare = Compare { cells: &words, a: a.laid(), b, every: n as i32 };
+    commands.launch(&program.kernel::<Compare<'_>>()?, [of.width, of.height, 1], compare)?;
+    gpu.run(&commands)?;
+    let cell =
+        |&[less, others, strength]: &[u32; WORDS]| Cell { less, others, strength: f32::from_bits(strength) };
+    Ok(words.first(of.area() * WORDS)?.as_chunks().0.iter().map(cell).collect())
 }

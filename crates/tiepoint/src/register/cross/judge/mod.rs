@@ -16,8 +16,7 @@
 //! of the correlation) must agree by themselves, with a mean of at least 0.68. It was at most 0.64 for outlines that
 //! met, and at least 0.71 for pictures of one scene (`docs/notebook/structure.md`).
 //!
-//! A third of the displacements is enough to refuse most wrong hypotheses: where their mean is below 0.6, the others
-//! are not computed.
+//! A third of the displacements refuses most wrong hypotheses: where their mean is below 0.6, the rest is left out.
 
 pub(crate) mod gpu;
 
@@ -87,8 +86,7 @@ impl Agreement {
 /// What the displacements tell of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
-    /// Over the displacements with enough pixels: 2 for each with a lower correlation than without displacement, 1 for
-    /// each with an equal one.
+    /// Over displacements with enough pixels: 2 for a lower correlation than without displacement, 1 for an equal one.
     less: u32,
     others: u32,
     /// How much structure both pictures show there: the product of the variances of their channels, times the square of
@@ -96,8 +94,7 @@ pub(super) struct Cell {
     strength: f32,
 }
 
-/// How well the structure of two aligned pictures agrees, by a function that compares their cells, in rows of `columns`, by every
-/// `n`th of the displacements.
+/// How well the structure of two aligned pictures agrees, by cells in rows of `columns` and every `n`th displacement.
 pub(super) fn agreement(columns: usize, cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<Agreement> {
     let likely = by_every(3, columns, &cells)?;
     if likely.mean < LIKELY { Ok(likely) } else { by_every(1, columns, &cells) }
@@ -152,8 +149,7 @@ fn by_chance(cells: &[([usize; 2], f64)]) -> [usize; 2] {
     [there().filter(agrees_by_chance).count(), there().count()]
 }
 
-/// The cells of two aligned pictures, row by row, by every `n`th of the displacements: the channels of A, and those of B
-/// laid on them.
+/// The cells of two aligned pictures, row by row, for every `n`th displacement: channels of A, and of B laid on them.
 pub(super) fn cells(lanes: [&Image<f32>; 2], n: usize, cpu: &Cpu) -> Result<Vec<Cell>> {
     let of = cells_of(lanes[0].size());
     let rows = cpu.try_map(of.height, |y| {
