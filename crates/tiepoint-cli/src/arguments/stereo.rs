@@ -106,14 +106,15 @@ pub(crate) struct StereoArguments {
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
-    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite
-    /// or not above 0), 8 or 16 bits (unknown: 0). {} stands for the left image's name
+    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite;
+    /// also 0 and below if nothing else marks unknown pixels and they are 0 and one other number at most), 8 or 16 bits
+    /// (unknown: 0). {} stands for the left image's name
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<String>,
     /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
     pub(crate) truth_scale: Option<f32>,
-    /// Floats of 0 and below in the truth are disparities, too
+    /// All floats of 0 and below in the truth are disparities
     #[arg(long, requires = "truth")]
     pub(crate) truth_signed: bool,
     // With several pairs the reports are named as --output is.
@@ -206,7 +207,9 @@ impl StereoArguments {
 
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
-        let reading = DisparityReading::default().with_scale(self.truth_scale).with_signed(self.truth_signed);
+        let reading = DisparityReading::default()
+            .with_scale(self.truth_scale)
+            .with_signed(self.truth_signed.then_some(true));
         let reading = reading.with_limits(self.limits.options());
         reading.check()?;
         Ok(reading)

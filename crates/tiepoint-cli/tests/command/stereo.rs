@@ -22,7 +22,7 @@ impl Folder {
 
     /// The disparities in a file, of either sign.
     fn disparities(&self, name: &str) -> Image<f32> {
-        files::read(self.at(name), &DisparityReading::default().with_signed(true)).unwrap()
+        files::read(self.at(name), &DisparityReading::default().with_signed(Some(true))).unwrap()
     }
 }
 
@@ -159,8 +159,19 @@ fn negative_disparities() {
     let score = "evaluate disparity d.tif left.pfm --truth-right right.pfm --json";
     let json = folder.works(format!("{score} --signed"));
     assert!(number(&json, "bad") < 0.1, "{json}");
-    // Without --signed no negative disparity is valid.
-    folder.refuses(score, 1, &["no pixel"]);
+    // Several values of 0 and below are no mark of unknown pixels, and beside others that are marked one is none.
+    assert_eq!(number(&folder.works(score), "pixels"), number(&json, "pixels"));
+    let size = Size::new(200, 150);
+    let told = |rest: f32| {
+        folder.write("t.tif", Image::from_fn(size, |x, _| if x < 120 { -9.0 } else { rest }));
+        let done = folder.tiepoint("evaluate disparity t.tif t.tif --json").output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        (
+            number(&String::from_utf8(done.stdout).unwrap(), "pixels"),
+            said.contains("taken for unknown: --signed"),
+        )
+    };
+    assert_eq!([told(f32::NAN), told(4.0)], [(18_000.0, false), (12_000.0, true)]);
     folder.refuses(format!("{run} d.png"), 2, &["d.png", ".pfm"]);
 }
 

@@ -232,8 +232,12 @@ impl PairJob<'_> {
         let size = found.disparity.size();
         let truth = self.truth(work.arguments);
         let reading = work.arguments.truth_reading()?;
-        let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
+        let read = |truth| clock.time(Part::Read, || files::read_with_note(truth, &reading));
+        let (truth, note) = truth.map(read).transpose()?.unzip();
         let (mut warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
+        warnings.extend(
+            note.flatten().map(|note| format!("{note}: --truth-signed takes all values as disparities")),
+        );
         let valid = evidence.valid as f64 / size.area().max(1) as f64;
         if let Some(truth) = &truth {
             let mask = computed.ready.sides[0].mask.as_ref().map(Image::view);
