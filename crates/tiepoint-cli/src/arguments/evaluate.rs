@@ -41,7 +41,8 @@ pub(crate) struct EvaluateDisparity {
     /// Take all floats of 0 and below in the truth as disparities
     #[arg(long)]
     pub(crate) signed: bool,
-    /// Score only where this image is not 0
+    /// Score only where this image is not 0. Middlebury's mask0nocc.png is 128 where pixels are occluded: these are scored,
+    /// too, unless --truth-right leaves them out
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<PathBuf>,
     /// A pixel is bad when it is off by more than this many pixels; several separated by commas

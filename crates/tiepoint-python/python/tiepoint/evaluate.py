@@ -135,7 +135,8 @@ def disparity(
     truth_right : array_like, (H, W), optional
         The true disparities of the right image: only pixels that it shows, too, are scored.
     mask : array_like, (H, W), optional
-        Only pixels where it is not 0 are scored.
+        Only pixels where it is not 0 are scored. Middlebury's ``mask0nocc.png`` is 128 where pixels are occluded: give
+        ``mask == 255`` to leave them out.
     thresholds : sequence of float
         A pixel is bad if its error is greater than this.
     fill : bool
