@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let (mut options, measured) = arguments.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some() || arguments.report.wanted();
-    // The verdict is on what was found, not on what was filled in.
-    options.reasons = arguments.report.wanted() || options.fill;
+    // The verdict is on what was found, not on what was filled in; and a warning tells if ambiguity dropped the most.
+    options.reasons = arguments.report.wanted() || options.fill || options.uniqueness > 0;
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
     check_paths(arguments, &jobs, (!measured).then_some(&options))?;
