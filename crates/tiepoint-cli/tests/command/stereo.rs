@@ -270,6 +270,9 @@ fn depth_and_points_follow_from_the_calibration() {
 
     calibrate("calib.txt", 2.0, 201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);
+    let turned = folder.text("calib.txt").replace("width=201\nheight=150", "width=150\nheight=200");
+    folder.put("calib.txt", turned);
+    folder.refuses(&all, 1, &["--no-orient"]);
     folder.put("calib.txt", "cam0=[1 2");
     folder.refuses(run, 1, &["calib.txt"]);
     calibrate("calib.txt", 2.0, 200, "");

@@ -24,7 +24,7 @@ use std::thread;
 use tiepoint::assess::Assessment;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, Image, Mask, Range};
+use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
@@ -209,7 +209,11 @@ impl PairJob<'_> {
         let calibration = work.calibration;
         if let Some(size) = calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size()) {
             let (left, found) = (left.display(), sides[0].image.size());
-            return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
+            let mut wrong = format!("{left} is {found}, but the calibration is for {size}");
+            if reader.limits.orient && found == Size::new(size.height, size.width) {
+                wrong += "; if the file turns it by an orientation, --no-orient leaves it as it is stored";
+            }
+            return Err(Failure::work(wrong));
         }
         let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
             let ready = match arguments.rectify {
