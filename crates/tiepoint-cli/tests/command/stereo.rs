@@ -397,6 +397,7 @@ fn two_photographs_become_depth_in_one_step() {
     assert!(number(&far, "points") >= bounded, "{far}");
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 1 {all}"));
     assert_eq!(number(&json, "halvings"), 1.0, "{json}");
+    assert!((numbers(&json, "camera_focal")[0] - 400.0).abs() < 1e-6, "of the photograph: {json}");
     let half = depth("z.tif");
     assert!((half[1] / whole[1] - 1.0).abs() < 0.1, "{half:?} and {whole:?}");
     folder.works(format!("stereo l.png r.png --rectify {all}"));

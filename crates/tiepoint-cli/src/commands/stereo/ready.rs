@@ -33,6 +33,8 @@ const LONGEST: usize = 2000;
 struct Rectified {
     rectification: Rectification,
     source: FocalSource,
+    /// The width of a pixel that was rectified, in pixels of the photograph.
+    pixels: f64,
     /// Whether the second photograph is the left one.
     exchanged: bool,
     agreement: Agreement,
@@ -123,9 +125,8 @@ impl Ready {
         let keypoints = [a.keypoints.as_slice(), &b.keypoints];
         let assessment =
             PairEvidence::of(keypoints, [a.image, b.image], &tie, &options).map(|of| of.assess());
-        let given = work.arguments.cameras;
-        let cameras =
-            CameraArguments { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
+        let (given, pixels) = (work.arguments.cameras, f64::from(1_u32 << halvings));
+        let cameras = CameraArguments { focal: given.focal.map(|f| f / pixels), ..given };
         let files = ([files.left.as_path(), &files.right], sides.each_ref().map(|side| side.image.size()));
         let (pair, source) = rectified(files, (&tie, keypoints), cameras, OutputFrame::Fit, cpu)?;
         let rectification = pair.rectification;
@@ -158,6 +159,7 @@ impl Ready {
             rectified: Some(Rectified {
                 rectification,
                 source,
+                pixels,
                 exchanged: pair.exchanged,
                 agreement: pair.agreement,
                 assessment: assessment.map(|of| of.with(Assessment::of_depth(&pair.agreement).as_ref())),
@@ -229,17 +231,17 @@ impl Ready {
     /// Why its geometry may be wrong, if the pair was rectified here.
     pub(super) fn doubt(&self) -> Option<String> {
         let doubt = |of: &Rectified| {
-            focal_lines(&of.rectification, of.source)[1].take().or(of.agreement.depth_doubt())
+            focal_lines(&of.rectification, of.source, of.pixels)[1].take().or(of.agreement.depth_doubt())
         };
         self.rectified.as_ref().and_then(doubt)
     }
 
     /// Lines about how the pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
-        let Some(Rectified { rectification, source, exchanged, .. }) = &self.rectified else {
+        let Some(Rectified { rectification, source, pixels, exchanged, .. }) = &self.rectified else {
             return Vec::new();
         };
-        let [focal, _] = focal_lines(rectification, *source);
+        let [focal, _] = focal_lines(rectification, *source, *pixels);
         let exchanged =
             exchanged.then(|| "the second picture was taken from the left: disparities refer to it".into());
         let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
@@ -253,7 +255,7 @@ impl Ready {
     }
 
     pub(super) fn describe(&self) -> Value {
-        let (Some(Rectified { rectification, source, exchanged, .. }), Some(pair)) =
+        let (Some(Rectified { rectification, source, pixels, exchanged, .. }), Some(pair)) =
             (&self.rectified, &self.calibration)
         else {
             return json!({});
@@ -265,6 +267,6 @@ impl Ready {
             "doffs": pair.doffs,
             "baseline": pair.baseline,
         });
-        crate::output::joined([geometry, describe_focal(rectification, *source)])
+        crate::output::joined([geometry, describe_focal(rectification, *source, *pixels)])
     }
 }
