@@ -205,6 +205,25 @@ fn depth_and_points_follow_from_the_calibration() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+    calibrate("range.txt", 2.0, 200, "ndisp=32\nvmin=3\nvmax=25\n");
+    let range = |more: &str| {
+        let json = folder.works(format!("stereo l.png r.png --calibration range.txt --json {more}"));
+        [number(&json, "min_disparity"), number(&json, "disparities")]
+    };
+    // What a flag gives is for the size that is searched; the rest is the calibration's, of the full size.
+    for (more, expected) in [
+        ("", [3.0, 23.0]),
+        ("--disparities 30", [3.0, 30.0]),
+        ("--min-disparity 5", [5.0, 21.0]),
+        ("--halve 1", [1.0, 13.0]),
+        ("--halve 1 --disparities 30", [1.0, 30.0]),
+        ("--halve 1 --min-disparity 5", [5.0, 9.0]),
+        ("--halve 1 --min-disparity 5 --disparities 30", [5.0, 30.0]),
+    ] {
+        assert_eq!(range(more), expected, "{more}");
+    }
+    let told = folder.works("stereo l.png r.png --disparities 26 --uniqueness 100 --json");
+    assert!(told.contains("--uniqueness 100 drops most of them"), "{told}");
     // Principal points of another crop: a third of the scene lies behind the cameras, without a depth.
     let mut near: Vec<f32> = found.data().iter().copied().filter(|d| d.is_finite()).collect();
     near.sort_by(f32::total_cmp);

@@ -220,7 +220,7 @@ impl PairJob<'_> {
                 true => Ready::rectified(sides, self.pair, work, cpu)?,
                 false => Ready::of(sides, work, cpu)?,
             };
-            ready.halved(arguments.halvings(), cpu)
+            ready.halved(work, cpu)
         });
         let ready = ready.map_err(|failure| failure.about(self.names()))?;
         // The range was estimated for this pair alone; those of other pairs may fit the format.

@@ -51,8 +51,6 @@ pub(super) struct Ready {
     pub(super) survey: Option<Survey>,
     rectified: Option<Rectified>,
     pub(super) halvings: u32,
-    /// Whether the range of disparities is halved when the pair is.
-    follows_size: bool,
 }
 
 impl Weight for Ready {
@@ -67,15 +65,8 @@ impl Ready {
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, cpu: &Cpu) -> Outcome<Self> {
         let cameras = &work.arguments.cameras;
         let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
-        let mut ready = Self {
-            sides,
-            options: work.options,
-            calibration,
-            survey: None,
-            rectified: None,
-            halvings: 0,
-            follows_size: work.measured || work.arguments.disparities.is_none(),
-        };
+        let mut ready =
+            Self { sides, options: work.options, calibration, survey: None, rectified: None, halvings: 0 };
         if work.measured {
             let found = survey(&ready.sides, cpu)?;
             ready.survey = Some(found);
@@ -165,24 +156,29 @@ impl Ready {
                 assessment: assessment.map(|of| of.with(Assessment::of_depth(&pair.agreement).as_ref())),
             }),
             halvings,
-            follows_size: work.measured,
         })
     }
 
-    /// The same pair, halved to the size that was asked for.
-    pub(super) fn halved(mut self, halvings: OrAuto<u32>, cpu: &Cpu) -> Outcome<Self> {
-        let times = match halvings {
+    /// The same pair, halved to the size that was asked for, and its range; what flags give of this is for that size.
+    pub(super) fn halved(mut self, work: &Work<'_>, cpu: &Cpu) -> Outcome<Self> {
+        let times = match work.arguments.halvings() {
             OrAuto::Given(times) => times - self.halvings,
             OrAuto::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
         };
         for _ in 0..times {
             self.sides = halved(&self.sides, cpu)?;
             self.calibration = self.calibration.map(|c| c.halved(self.sides[0].image.size()));
-            if self.follows_size {
-                self.options = self.options.halved();
-            }
+            self.options = self.options.halved();
         }
         self.halvings += times;
+        let StereoOptions { min_disparity, disparities, .. } = &mut self.options;
+        if let Some(least) = work.least() {
+            let end = i64::from(*min_disparity) + *disparities as i64;
+            (*min_disparity, *disparities) = (least, (end - i64::from(least)).clamp(1, 4096) as usize);
+        }
+        if let Some(OrAuto::Given(count)) = work.arguments.disparities {
+            *disparities = count;
+        }
         Ok(self)
     }
 
