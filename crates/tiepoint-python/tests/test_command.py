@@ -76,7 +76,7 @@ def test_the_range_of_a_pair_is_that_of_the_command(tmp_path, run):
     assert 44 < stereo.min_disparity + stereo.disparities < 100
     found = stereo.compute(made.left, made.right)
     assert np.array_equal(found.disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
-    assert [(reason.measure, reason.text) for reason in found.assess().reasons] == [
+    assert [(reason["measure"], reason["text"]) for reason in found.assess().reasons] == [
         (reason["measure"], reason["text"]) for reason in told["reasons"]
     ]
     assert tp.Stereo.for_pair(made.left, made.right, right=True).options["right"]
