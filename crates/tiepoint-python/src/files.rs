@@ -158,17 +158,18 @@ pub(crate) fn read_matches(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, 
     }))
 }
 
-/// The disparities in a file, NaN where there are none.
+/// The disparities in a file, NaN where there are none, and a note.
 #[pyfunction]
 pub(crate) fn read_disparity(
     py: Python<'_>,
     path: PathBuf,
     scale: Option<f32>,
-    signed: bool,
-) -> PyResult<Bound<'_, PyAny>> {
+    signed: Option<bool>,
+) -> PyResult<(Bound<'_, PyAny>, Option<String>)> {
     let reading = DisparityReading::default().with_scale(scale).with_signed(signed);
-    let found = abandonable(py, move || disparity_files::read(&path, &reading))?.map_err(raised)?;
-    output(py, with_nan(found))
+    let read = move || disparity_files::read_with_note(&path, &reading);
+    let (found, note) = abandonable(py, read)?.map_err(raised)?;
+    Ok((output(py, with_nan(found))?, note))
 }
 
 /// Writes disparities in the format of the name's extension.

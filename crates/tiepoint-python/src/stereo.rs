@@ -313,17 +313,19 @@ fn sides(given: [Option<Bound<'_, PyAny>>; 4], no_data: Option<f32>) -> PyResult
     Ok([side(left, mask_left, "the left image")?, side(right, mask_right, "the right image")?])
 }
 
-/// The least disparity to search and how many, by tie points of a rectified pair; none if these are too few.
+/// The least disparity to search, which may be given, and how many, by tie points of a rectified pair; none if these are too
+/// few.
 #[pyfunction]
 pub(crate) fn range_of_pair<'py>(
     py: Python<'py>,
     device: Option<&Bound<'py, PyAny>>,
     given: [Option<Bound<'py, PyAny>>; 4],
     no_data: Option<f32>,
+    least: Option<i32>,
 ) -> PyResult<Option<(i32, usize)>> {
     let sides = sides(given, no_data)?;
     let found = run_on(py, device, |processor| survey(&sides, &processor.cpu))?;
-    Ok(found.search(None))
+    Ok(found.search(least))
 }
 
 /// The verdict on a disparity map of the host and its reasons. `given` are both images and their masks, `searched` the least

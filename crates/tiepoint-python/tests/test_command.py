@@ -76,12 +76,17 @@ def test_the_range_of_a_pair_is_that_of_the_command(tmp_path, run):
     assert 44 < stereo.min_disparity + stereo.disparities < 100
     found = stereo.compute(made.left, made.right)
     assert np.array_equal(found.disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
-    assert [(reason.measure, reason.text) for reason in found.assess().reasons] == [
+    assert [(reason["measure"], reason["text"]) for reason in found.assess().reasons] == [
         (reason["measure"], reason["text"]) for reason in told["reasons"]
     ]
     assert tp.Stereo.for_pair(made.left, made.right, right=True).options["right"]
     wide = tp.Stereo.for_pair(made.left, made.right, disparities=160, paths=4)
     assert (wide.disparities, wide.paths) == (160, 4)
+    late = tp.Stereo.for_pair(made.left, made.right, device="cpu", min_disparity=30)
+    told = run("stereo", *files, "--min-disparity", 30, "--output", tmp_path / "d.tif")[0]
+    assert (late.min_disparity, late.disparities) == (30, told["disparities"])
+    known = tp.Calibration(focal=1, principal=(0, 0), baseline=1, disparities=(3, 50))
+    assert tp.Stereo.for_calibration(known, min_disparity=30).disparities == 21
     flat = np.zeros((240, 320), np.uint8)
     assert tp.Stereo.for_pair(flat, flat).disparities == tp.Stereo().disparities
     nothing = np.zeros((240, 320), bool)

@@ -293,6 +293,9 @@ def test_disparities_are_taken_in_pixels(tmp_path, pair):
     for dtype in (np.int32, np.uint32, np.int64, np.float16, np.float64):
         assert tp.evaluate.disparity(rounded.astype(dtype), truth) == wanted, dtype
     assert tp.evaluate.disparity(rounded.astype(int).tolist(), truth) == wanted
+    zeros = np.where(np.arange(truth.shape[1]) < 9, 0, truth)
+    with pytest.warns(UserWarning, match="values of the truth are 0, which counts as a disparity"):
+        tp.evaluate.disparity(rounded, zeros)
     # These may be multiples of disparities: 256 times in a PNG of 16 bits, 16 times in OpenCV's map.
     for dtype in (np.uint8, np.uint16, np.int16, bool):
         stored = rounded.astype(dtype)

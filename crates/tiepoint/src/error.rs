@@ -251,6 +251,8 @@ fn undetermined(model: &str, reason: &str) -> String {
     let article = article(model);
     match reason.strip_prefix("its matrix ") {
         Some(is) => format!("the matrix is not that of {article} {model}: it {is}"),
+        // Also of cameras that are known.
+        None if model == "rectification" => format!("the pair cannot be rectified: {reason}"),
         None => format!("the matches do not determine {article} {model}: {reason}"),
     }
 }
@@ -269,6 +271,8 @@ mod tests {
         let few = |model| Error::TooFewMatches { model, found: 1, needed: 3 }.to_string();
         assert_eq!(few("affine"), "1 matches, but an affine needs at least 3");
         assert_eq!(few("homography"), "1 matches, but a homography needs at least 3");
+        let apart = Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" };
+        assert_eq!(apart.to_string(), "the pair cannot be rectified: the pictures share hardly a row");
         let short = |shortage| Error::Memory { what: "SIFT on a GPU", needed: 9, shortage };
         let device = short(Shortage::Device { name: "card".into(), free: Some(4) });
         assert_eq!(device.to_string(), "SIFT on a GPU: 9 bytes are needed, card has 4 free");

@@ -26,7 +26,8 @@ pub(crate) enum EvaluateArguments {
 pub(crate) struct EvaluateDisparity {
     /// The disparity map to score: .pfm .tif .exr .npy, or .png of 16 bits
     pub(crate) found: PathBuf,
-    /// The true map of the left image: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0)
+    /// The true map of the left image: floats (unknown: not finite; also 0 and below if nothing else marks unknown pixels and
+    /// they are 0 and one other number at most), 8 or 16 bits (unknown: 0)
     pub(crate) truth: PathBuf,
     /// The true map of the right image: pixels that it does not confirm within 1 px are occluded and not scored
     #[arg(long, value_name = "FILE")]
@@ -37,10 +38,11 @@ pub(crate) struct EvaluateDisparity {
     /// FOUND stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) found_scale: Option<f32>,
-    /// Take floats of 0 and below in the truth as disparities, too
+    /// Take all floats of 0 and below in the truth as disparities
     #[arg(long)]
     pub(crate) signed: bool,
-    /// Score only where this image is not 0
+    /// Score only where this image is not 0. Middlebury's mask0nocc.png is 128 where pixels are occluded: these are scored,
+    /// too, unless --truth-right leaves them out
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<PathBuf>,
     /// A pixel is bad when it is off by more than this many pixels; several separated by commas
@@ -84,7 +86,8 @@ impl EvaluateDisparity {
 
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
-        let reading = DisparityReading::default().with_scale(self.scale).with_signed(self.signed);
+        let reading =
+            DisparityReading::default().with_scale(self.scale).with_signed(self.signed.then_some(true));
         let reading = reading.with_limits(self.limits.options());
         reading.check()?;
         Ok(reading)

@@ -89,12 +89,12 @@ pub(crate) struct StereoArguments {
     #[command(flatten)]
     pub(crate) cameras: CameraArguments,
     /// The number of whole disparities that are searched: 1 to 4096, or auto: the range that tie points of the pair
-    /// show [default: the calibration's range, else auto]
+    /// show [default: the calibration's range, else auto]. The least of the range is --min-disparity, else the calibration's
     #[arg(long, value_name = "N", value_parser = disparities, allow_negative_numbers = true)]
     pub(crate) disparities: Option<OrAuto<usize>>,
     /// Halve the pair this many times before matching: 0 to 5, or auto, which stops at the largest size whose texture
-    /// can be matched (with --rectify at most 2000 pixels on the longer side). Results have the reduced size [default:
-    /// auto with --rectify, else 0]
+    /// can be matched (with --rectify at most 2000 pixels on the longer side). Results have the reduced size, in whose pixels
+    /// --disparities and --min-disparity are given [default: auto with --rectify, else 0]
     #[arg(long, value_name = "TIMES", value_parser = halvings)]
     pub(crate) halve: Option<OrAuto<u32>>,
     /// Compute disparities only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
@@ -106,14 +106,15 @@ pub(crate) struct StereoArguments {
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
-    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite
-    /// or not above 0), 8 or 16 bits (unknown: 0). {} stands for the left image's name
+    /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite;
+    /// also 0 and below if nothing else marks unknown pixels and they are 0 and one other number at most), 8 or 16 bits
+    /// (unknown: 0). {} stands for the left image's name
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<String>,
     /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
     #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
     pub(crate) truth_scale: Option<f32>,
-    /// Floats of 0 and below in the truth are disparities, too
+    /// All floats of 0 and below in the truth are disparities
     #[arg(long, requires = "truth")]
     pub(crate) truth_signed: bool,
     // With several pairs the reports are named as --output is.
@@ -183,30 +184,33 @@ impl StereoArguments {
         self.halve.unwrap_or(if self.rectify { OrAuto::Auto } else { OrAuto::Given(0) })
     }
 
-    /// The options, checked, and whether the disparities to search are to be found from tie points. If no flag gives
-    /// them, they are the calibration's `range`.
+    /// The options, checked, and whether the disparities to search are to be found from tie points. What no flag gives of
+    /// them is that of the calibration's `range`.
     pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<(StereoOptions, bool)> {
-        let (mut start, least_given) = (StereoFlags::start(), self.search.has("min_disparity"));
-        let mut measured = false;
-        match (self.disparities, range) {
-            (Some(OrAuto::Given(count)), _) => start.disparities = count,
-            (None, Some([low, high])) if !least_given => {
-                start.min_disparity = low.floor() as i32;
-                start.disparities = (high.ceil() - low.floor() + 1.0) as usize;
-            }
-            (Some(OrAuto::Auto) | None, _) => measured = true,
-        }
+        let mut start = StereoFlags::start();
         if self.search.has("census_window") && !self.search.has("cost") {
             start.cost = Cost::Census(CensusWindow::default());
         }
-        let options = self.search.on(start)?;
+        let range = range.filter(|_| self.disparities != Some(OrAuto::Auto));
+        if let Some([low, _]) = range {
+            start.min_disparity = low.floor() as i32;
+        }
+        let mut options = self.search.on(start)?;
+        let up_to = |[_, high]: [f64; 2]| (high.ceil() - f64::from(options.min_disparity) + 1.0) as usize;
+        let count = match self.disparities {
+            Some(OrAuto::Given(count)) => Some(count),
+            Some(OrAuto::Auto) | None => range.map(up_to).filter(|count| *count > 0),
+        };
+        options.disparities = count.unwrap_or(options.disparities);
         options.check()?;
-        Ok((options, measured))
+        Ok((options, count.is_none()))
     }
 
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
-        let reading = DisparityReading::default().with_scale(self.truth_scale).with_signed(self.truth_signed);
+        let reading = DisparityReading::default()
+            .with_scale(self.truth_scale)
+            .with_signed(self.truth_signed.then_some(true));
         let reading = reading.with_limits(self.limits.options());
         reading.check()?;
         Ok(reading)

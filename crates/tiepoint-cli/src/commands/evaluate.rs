@@ -4,7 +4,7 @@ use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, file_name};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::input::{Kept, Reader};
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
@@ -77,9 +77,13 @@ fn note_direction(found: &Homography, truth: &Homography, (size, error): (Size, 
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let (scoring, reading) = (arguments.scoring()?, arguments.truth_reading()?);
     let mut clock = Clock::start(&context.processor.cpu);
-    let mut read =
-        |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
-    let of_found = reading.with_scale(arguments.found_scale).with_signed(true);
+    let mut read = |path: &Path, reading: DisparityReading| {
+        let (map, note) = clock.time(Part::Read, || files::read_with_note(path, &reading))?;
+        note.iter()
+            .for_each(|note| context.note(&format!("{note}: --signed takes all values as disparities")));
+        Ok::<_, Failure>(map)
+    };
+    let of_found = reading.with_scale(arguments.found_scale).with_signed(Some(true));
     let found = read(&arguments.found, of_found)?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;

@@ -76,13 +76,18 @@ pub(crate) fn rectified(
     Ok((pair, source))
 }
 
-/// A line with the focal length of the left camera and its source, and a second one if it is uncertain.
-pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) -> [Option<String>; 2] {
+/// A line with the focal length of the left camera and its source, and a second one if it is uncertain. A pixel of the input
+/// is as wide as `pixels` of the photograph.
+pub(crate) fn focal_lines(
+    rectification: &Rectification,
+    source: FocalSource,
+    pixels: f64,
+) -> [Option<String>; 2] {
     if rectification.projection == Projection::Affine {
         let line = "rectified without perspective (affine cameras): disparities tell no metric depth";
         return [Some(line.to_owned()), None];
     }
-    let focal = rectification.left.camera.focal[0];
+    let focal = rectification.left.camera.focal[0] * pixels;
     let from = match source {
         FocalSource::Calibration => return [None, None],
         FocalSource::Option => "as given",
@@ -92,7 +97,8 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
     let weak = format!("{WEAK_FOCAL}; --focal PX gives it");
     let weak = match source {
         FocalSource::TiePoints { refused: Some(px) } => Some(format!(
-            "the focal length in the camera data, {px:.0} px, fits no rectification by these tie points, so their geometry may be wrong; {weak}"
+            "the focal length in the camera data, {:.0} px, fits no rectification by these tie points, so their geometry may be wrong; {weak}",
+            px * pixels
         )),
         FocalSource::TiePoints { refused: None } => Some(weak),
         _ => None,
@@ -100,11 +106,12 @@ pub(crate) fn focal_lines(rectification: &Rectification, source: FocalSource) ->
     [Some(format!("focal length {focal:.0} px, {from}")), weak]
 }
 
-pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource) -> Value {
+pub(crate) fn describe_focal(rectification: &Rectification, source: FocalSource, pixels: f64) -> Value {
+    let focal = [&rectification.left, &rectification.right].map(|view| view.camera.focal[0] * pixels);
     match rectification.projection {
         Projection::Affine => json!({ "camera_focal": null, "focal_source": null }),
         Projection::Perspective => json!({
-            "camera_focal": [rectification.left.camera.focal[0], rectification.right.camera.focal[0]],
+            "camera_focal": focal,
             "focal_source": source.name(),
         }),
     }

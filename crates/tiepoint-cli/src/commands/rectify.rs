@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();
     context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3));
-    let [focal, weak] = focal_lines(&pair.rectification, pair.source);
+    let [focal, weak] = focal_lines(&pair.rectification, pair.source, 1.0);
     focal.iter().for_each(|line| context.say(line));
     weak.iter().for_each(|weak| context.note(weak));
     if pair.exchanged {
@@ -261,8 +261,8 @@ impl RectifiedPair {
             Projection::Perspective => value,
             Projection::Affine => Value::Null,
         };
-        let cameras = describe_focal(&self.rectification, self.source);
-        let [_, weak] = focal_lines(&self.rectification, self.source);
+        let cameras = describe_focal(&self.rectification, self.source, 1.0);
+        let [_, weak] = focal_lines(&self.rectification, self.source, 1.0);
         let rectified = json!({
             "width": size.width,
             "height": size.height,

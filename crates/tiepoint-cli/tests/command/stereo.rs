@@ -22,7 +22,7 @@ impl Folder {
 
     /// The disparities in a file, of either sign.
     fn disparities(&self, name: &str) -> Image<f32> {
-        files::read(self.at(name), &DisparityReading::default().with_signed(true)).unwrap()
+        files::read(self.at(name), &DisparityReading::default().with_signed(Some(true))).unwrap()
     }
 }
 
@@ -159,8 +159,19 @@ fn negative_disparities() {
     let score = "evaluate disparity d.tif left.pfm --truth-right right.pfm --json";
     let json = folder.works(format!("{score} --signed"));
     assert!(number(&json, "bad") < 0.1, "{json}");
-    // Without --signed no negative disparity is valid.
-    folder.refuses(score, 1, &["no pixel"]);
+    // Several values of 0 and below are no mark of unknown pixels, and beside others that are marked one is none.
+    assert_eq!(number(&folder.works(score), "pixels"), number(&json, "pixels"));
+    let size = Size::new(200, 150);
+    let told = |rest: f32| {
+        folder.write("t.tif", Image::from_fn(size, |x, _| if x < 120 { -9.0 } else { rest }));
+        let done = folder.tiepoint("evaluate disparity t.tif t.tif --json").output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        (
+            number(&String::from_utf8(done.stdout).unwrap(), "pixels"),
+            said.contains("taken for unknown: --signed"),
+        )
+    };
+    assert_eq!([told(f32::NAN), told(4.0)], [(18_000.0, false), (12_000.0, true)]);
     folder.refuses(format!("{run} d.png"), 2, &["d.png", ".pfm"]);
 }
 
@@ -194,6 +205,25 @@ fn depth_and_points_follow_from_the_calibration() {
     assert_eq!(lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
     let json = folder.works(format!("{run} --disparities 40"));
     assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+    calibrate("range.txt", 2.0, 200, "ndisp=32\nvmin=3\nvmax=25\n");
+    let range = |more: &str| {
+        let json = folder.works(format!("stereo l.png r.png --calibration range.txt --json {more}"));
+        [number(&json, "min_disparity"), number(&json, "disparities")]
+    };
+    // What a flag gives is for the size that is searched; the rest is the calibration's, of the full size.
+    for (more, expected) in [
+        ("", [3.0, 23.0]),
+        ("--disparities 30", [3.0, 30.0]),
+        ("--min-disparity 5", [5.0, 21.0]),
+        ("--halve 1", [1.0, 13.0]),
+        ("--halve 1 --disparities 30", [1.0, 30.0]),
+        ("--halve 1 --min-disparity 5", [5.0, 9.0]),
+        ("--halve 1 --min-disparity 5 --disparities 30", [5.0, 30.0]),
+    ] {
+        assert_eq!(range(more), expected, "{more}");
+    }
+    let told = folder.works("stereo l.png r.png --disparities 26 --uniqueness 100 --json");
+    assert!(told.contains("--uniqueness 100 drops most of them"), "{told}");
     // Principal points of another crop: a third of the scene lies behind the cameras, without a depth.
     let mut near: Vec<f32> = found.data().iter().copied().filter(|d| d.is_finite()).collect();
     near.sort_by(f32::total_cmp);
@@ -258,6 +288,9 @@ fn depth_and_points_follow_from_the_calibration() {
 
     calibrate("calib.txt", 2.0, 201, "");
     folder.refuses(&all, 1, &["200x150", "201x150"]);
+    let turned = folder.text("calib.txt").replace("width=201\nheight=150", "width=150\nheight=200");
+    folder.put("calib.txt", turned);
+    folder.refuses(&all, 1, &["--no-orient"]);
     folder.put("calib.txt", "cam0=[1 2");
     folder.refuses(run, 1, &["calib.txt"]);
     calibrate("calib.txt", 2.0, 200, "");
@@ -382,6 +415,7 @@ fn two_photographs_become_depth_in_one_step() {
     assert!(number(&far, "points") >= bounded, "{far}");
     let json = folder.works(format!("stereo l.png r.png --rectify --halve 1 {all}"));
     assert_eq!(number(&json, "halvings"), 1.0, "{json}");
+    assert!((numbers(&json, "camera_focal")[0] - 400.0).abs() < 1e-6, "of the photograph: {json}");
     let half = depth("z.tif");
     assert!((half[1] / whole[1] - 1.0).abs() < 0.1, "{half:?} and {whole:?}");
     folder.works(format!("stereo l.png r.png --rectify {all}"));

@@ -275,8 +275,8 @@ class StereoOptions(Options):
         similar colour vote for. Neighbours whose red, green and blue differ by this much or more in total do not vote;
         0 leaves edges where they are. Allowed: 0 to 765.
     fill : bool
-        Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
-        2.5.3).
+        Fill invalid pixels that hold data: occlusions from the background, mismatches from all around (Hirschmüller
+        2008, section 2.5.3). Their confidence is 0.
     memory : int or str, optional
         The most memory to use besides images and results; none: no limit. The result does not depend on it. Allowed: at
         least 1.

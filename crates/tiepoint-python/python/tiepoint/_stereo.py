@@ -194,13 +194,13 @@ class Stereo(StereoOptions):
         calibration : Calibration, Rectified or path
             The calibration of the pair.
         **options
-            Other options.
+            Other options; `min_disparity` or `disparities` alone replaces one of the calibration's.
         """
         expected = rectified(calibration).disparities
         if expected is None:
             return cls(**options)
-        least, most = math.floor(expected[0]), math.ceil(expected[1])
-        return cls(**{"min_disparity": least, "disparities": most - least + 1, **options})
+        least = options.get("min_disparity", math.floor(expected[0]))
+        return cls(**{"min_disparity": least, "disparities": math.ceil(expected[1]) - least + 1, **options})
 
     @classmethod
     def for_pair(
@@ -225,7 +225,7 @@ class Stereo(StereoOptions):
             Other options, of which ``right=True`` gives the disparities of the right view.
         """
         given = _given((left, right), (mask_left, mask_right))
-        found = _core.range_of_pair(options.get("device"), given, no_data)
+        found = _core.range_of_pair(options.get("device"), given, no_data, options.get("min_disparity"))
         return cls(**options) if found is None else cls(**{"min_disparity": found[0], "disparities": found[1], **options})
 
     @property

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _core
 from ._base import Result
 from ._geometry import _places, named
+from ._warn import warn
 from .errors import MismatchError
 
 if TYPE_CHECKING:
@@ -133,14 +135,24 @@ def disparity(
     truth_right : array_like, (H, W), optional
         The true disparities of the right image: only pixels that it shows, too, are scored.
     mask : array_like, (H, W), optional
-        Only pixels where it is not 0 are scored.
+        Only pixels where it is not 0 are scored. Middlebury's ``mask0nocc.png`` is 128 where pixels are occluded: give
+        ``mask == 255`` to leave them out.
     thresholds : sequence of float
         A pixel is bad if its error is greater than this.
     fill : bool
         Fill invalid pixels from the background first.
+
+    Warns
+    -----
+    UserWarning
+        When a hundredth of the truth and more is 0, and nothing in it is negative or unknown.
     """
     found = _arrays.disparities(getattr(found, "disparity", found), "the disparity map")
     truth = _arrays.disparities(truth, "the truth")
+    if _arrays.lies_on_host(truth):
+        zeros = int((truth == 0).sum())
+        if 100 * zeros >= truth.size > 0 and bool(((truth >= 0) & (truth < math.inf)).all()):
+            warn(f"{zeros} of {truth.size} values of the truth are 0, which counts as a disparity: make them NaN if they mean unknown")
     if truth_right is not None:
         seen = _core.non_occluded(truth, _arrays.disparities(truth_right, "the truth of the right image"))
         mask = seen if mask is None else seen * (_arrays.mask(mask, "the mask") != 0)

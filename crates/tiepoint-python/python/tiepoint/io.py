@@ -244,27 +244,10 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | No
     UserWarning
         When `signed` is not given, and values below −1 or most of the map are taken for unknown.
     """
-    found = _core.read_disparity(path, scale, signed is not False)
-    if signed is None:
-        _mark_unknown(found, os.fspath(path))
+    found, note = _core.read_disparity(path, scale, signed)
+    if note is not None:
+        warn(f"{note}: signed=True takes all values as disparities, signed=False is silent")
     return found
-
-
-def _mark_unknown(found: npt.NDArray[np.float32], path: str) -> None:
-    """Make values of 0 and below NaN where they mark unknown pixels."""
-    import numpy as np
-
-    low = found <= 0
-    marks = np.unique(found[low])
-    if np.isnan(found).any() or len(marks[marks < 0]) > 1 or len(marks) == 0:
-        return
-    found[low] = math.nan
-    if marks[0] < -1 or low.mean() > 0.5:
-        told = " and ".join(f"{value:g}" for value in marks)
-        warn(
-            f"{path}: {int(low.sum())} of {low.size} values are {told}, which is taken for unknown: "
-            "signed=True takes them as disparities, signed=False is silent",
-        )
 
 
 def write_disparity(path: _Path, disparity: Any, *, compress: _Compression = "none") -> None:

@@ -162,7 +162,7 @@ fn refinement(maps: [Image<f32>; 2], options: &StereoOptions, (gpu, cpu): (&Gpu,
     let occluded = consistency_check::occluded(right.view(), cpu).unwrap();
     let found = run(&|commands| {
         let hidden = consistency_check::gpu::occluded(commands, &other).unwrap();
-        fill::gpu::fill(commands, &upload(&checked), Some(&hidden)).unwrap()
+        fill::gpu::fill(commands, &upload(&checked), Some(&hidden), None).unwrap()
     });
     let filled = after(&checked, |map| fill::fill(map, Some(occluded.view()), cpu));
     out.compare_images("fill", &found, &filled);

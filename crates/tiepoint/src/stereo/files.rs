@@ -144,11 +144,11 @@ options! {
     pub struct DisparityReading {
         /// A stored number is this many times the disparity; by default 256 for 16 bits, else 1.
         scale / with_scale: Option<f32> = None => Above(0.0), unit "S";
-        /// Floats of 0 and below are disparities.
+        /// Whether floats of 0 and below are disparities; otherwise they are unknown.
         ///
-        /// By default they are unknown, as is common in ground truth. Whole numbers are never signed, and 0 among them is
-        /// always unknown.
-        signed / with_signed: bool = false;
+        /// By default they are disparities in a map that marks others as unknown by NaN, infinity or the no-data value of its
+        /// file, or that has more of them than 0 and one other number. 0 among whole numbers is always unknown.
+        signed / with_signed: Option<bool> = None;
     }
     tables {
         /// How large the image may be.
@@ -159,9 +159,20 @@ options! {
 /// The disparity map in the image file at `path`, [`INVALID`](super::INVALID) where it holds none.
 ///
 /// # Errors
+/// As [`read_with_note`].
+pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
+    Ok(read_with_note(path, reading)?.0)
+}
+
+/// As [`read`], with a note where many values, or values below −1, are taken for unknown without being asked to.
+///
+/// # Errors
 /// As [`image::read`]; [`Error::Format`] when the channels of a colour image differ; as
 /// [`DisparityReading::check`].
-pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
+pub fn read_with_note(
+    path: impl AsRef<Path>,
+    reading: &DisparityReading,
+) -> Result<(Image<f32>, Option<String>)> {
     reading.check()?;
     let path = path.as_ref();
     let file = image::read_file(path, &reading.limits)?;
@@ -171,14 +182,26 @@ pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<
     let map = match &image {
         AnyImage::U8(i) => convert(i, white, scale(1.0), false),
         AnyImage::U16(i) => convert(i, white, scale(STEPS), false),
-        AnyImage::F32(i) => convert(i, None, scale(1.0), reading.signed),
+        AnyImage::F32(i) => convert(i, None, scale(1.0), true),
     };
     let mut map = map.map_err(|reason| Error::format(path, reason))?;
     if let Some(shown) = shown {
         let hidden = map.data_mut().iter_mut().zip(shown.data()).filter(|(_, shown)| **shown == 0);
         hidden.for_each(|(d, _)| *d = super::INVALID);
     }
-    Ok(map)
+    let low = || map.data().iter().copied().filter(|d| *d <= 0.0);
+    let (count, least) = (low().count(), low().fold(0.0, f32::min));
+    let is_marked = || map.data().iter().any(|d| !d.is_finite()) || low().any(|d| d != 0.0 && d != least);
+    if count == 0 || reading.signed.unwrap_or_else(is_marked) {
+        return Ok((map, None));
+    }
+    let (all, zero) = (map.data().len(), if least < 0.0 && low().any(|d| d == 0.0) { " and 0" } else { "" });
+    let note = (reading.signed.is_none() && (least < -1.0 || 2 * count > all)).then(|| {
+        let path = path.display();
+        format!("{path}: {count} of {all} values are {least}{zero}, which is taken for unknown")
+    });
+    map.data_mut().iter_mut().filter(|d| **d <= 0.0).for_each(|d| *d = super::INVALID);
+    Ok((map, note))
 }
 
 /// The disparities in an image whose file stores `white` for its white.
@@ -215,7 +238,7 @@ mod tests {
 
     const SIGNED: DisparityReading = DisparityReading {
         scale: None,
-        signed: true,
+        signed: Some(true),
         limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24, orient: true, band: None },
     };
 
@@ -298,11 +321,11 @@ mod tests {
     #[test]
     fn ground_truth_of_every_kind() {
         let folder = Folder::new("disparity-truth");
-        let read_as = |image: AnyImage, scale, signed| {
+        let read_as = |image: AnyImage, scale, signed: bool| {
             let path = folder.0.join("t.tif");
             image::write(&path, &image).unwrap();
-            let reading = DisparityReading::default().with_scale(scale).with_signed(signed);
-            read(&path, &reading).map(Image::into_vec)
+            let reading = DisparityReading::default().with_scale(scale);
+            read(&path, &reading.with_signed(signed.then_some(true))).map(Image::into_vec)
         };
         let size = Size::new(2, 1);
         let bytes = |v: &[u8], n| AnyImage::from(Image::from_vec(v.to_vec(), size, n).unwrap());
@@ -326,6 +349,22 @@ mod tests {
         let floats = |v: [f32; 2]| AnyImage::from(Image::from_vec(v.to_vec(), size, 1).unwrap());
         assert_eq!(read_as(floats([0.0, f32::NAN]), None, true).unwrap(), [0.0, INVALID], "signed");
         assert_eq!(read_as(floats([-1.0, 2.0]), None, false).unwrap(), [INVALID, 2.0], "unsigned");
+        assert_eq!(
+            read_as(floats([-1.0, f32::NAN]), None, false).unwrap(),
+            [-1.0, INVALID],
+            "NaN is the mark"
+        );
+        assert_eq!(
+            read_as(floats([-1.0, -2.0]), None, false).unwrap(),
+            [-1.0, -2.0],
+            "no mark has two values"
+        );
+        let reading = DisparityReading::default().with_signed(Some(false));
+        assert_eq!(
+            read(folder.0.join("t.tif"), &reading).unwrap().data(),
+            [INVALID; 2],
+            "as it was asked for"
+        );
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             let reading = DisparityReading::default().with_scale(Some(scale));
             assert!(reading.check().is_err(), "{scale}");

@@ -147,8 +147,8 @@ options! {
         /// Paths carry disparities some pixels beyond an edge. Of grey pictures three times the difference counts. With a
         /// median of 0 edges stay, too.
         edges / with_edges: u16 = 90 => 0..=765, unit "D";
-        /// Fill invalid pixels: occlusions from the background, mismatches from all around (Hirschmüller 2008, section
-        /// 2.5.3).
+        /// Fill invalid pixels that hold data: occlusions from the background, mismatches from all around (Hirschmüller
+        /// 2008, section 2.5.3). Their confidence is 0.
         fill / with_fill: bool = false;
         /// The most memory to use besides images and results; none: no limit. The result does not depend on it.
         ///

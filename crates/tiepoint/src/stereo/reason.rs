@@ -1,7 +1,7 @@
 //! Why pixels of the left view have no disparity.
 //!
 //! Each step that makes pixels invalid is one reason. A pixel keeps the first reason, even if filling gives it a
-//! disparity afterwards:
+//! disparity afterwards, as it does unless there is no data:
 //!
 //! | reason | step |
 //! |---|---|

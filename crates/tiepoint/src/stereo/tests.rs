@@ -1,7 +1,7 @@
 //! Dense stereo as a whole, on scenes with known disparities.
 
 use super::{
-    CensusWindow, Cost, INVALID, Masks, Paths, Reason, RightView, Stereo, StereoOptions, StereoResult,
+    CensusWindow, Cost, INVALID, Masks, Paths, Reason, RightView, Stereo, StereoOptions, StereoResult, View,
 };
 use crate::Result;
 use crate::device::Cpu;
@@ -105,6 +105,22 @@ fn pixels_without_data_have_no_disparity_and_do_not_affect_others() {
     let found = compute(options, &pair, Masks { left: Some(mask.view()), right: None }, &Cpu::sequential());
     // A hole in the right image: nothing there can be matched.
     let beyond = compute(options, &pair, Masks { left: None, right: Some(mask.view()) }, &Cpu::sequential());
+    for view in [View::Left, View::Right] {
+        let mut masks = [None, None];
+        masks[view.index()] = Some(mask.view());
+        let options = options.with_fill(true).with_right(true).with_confidence(true);
+        let masks = Masks { left: masks[0], right: masks[1] };
+        let filled = compute(options, &pair, masks, &Cpu::sequential());
+        let maps = [&filled.disparity, filled.right.as_ref().unwrap()];
+        for (i, map) in maps.into_iter().enumerate() {
+            for (at, d) in map.data().iter().enumerate() {
+                let is_hidden = i == view.index() && hole(at % 100, at / 100);
+                assert_eq!(d.is_finite(), !is_hidden, "filled, masked {view:?}, map {i}, pixel {at}");
+            }
+        }
+        let found = compute(options.with_fill(false), &pair, masks, &Cpu::sequential());
+        assert!(filled.confidence == found.confidence, "a disparity that was filled in has no confidence");
+    }
     let inner = (22..28).flat_map(|y| beyond.disparity.row(y)[50..65].to_vec());
     assert_eq!(inner.filter(|d| d.is_finite()).count(), 0, "matches in the right image's hole");
     let floats = pair

@@ -24,7 +24,7 @@ use std::thread;
 use tiepoint::assess::Assessment;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, Image, Mask, Range};
+use tiepoint::image::{self, Image, Mask, Range, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, bound_of_depth, write_ply};
 use tiepoint::stereo::depth::depth;
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let (mut options, measured) = arguments.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some() || arguments.report.wanted();
-    // The verdict is on what was found, not on what was filled in.
-    options.reasons = arguments.report.wanted() || options.fill;
+    // The verdict is on what was found, not on what was filled in; and a warning tells if ambiguity dropped the most.
+    options.reasons = arguments.report.wanted() || options.fill || options.uniqueness > 0;
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
     check_paths(arguments, &jobs, (!measured).then_some(&options))?;
@@ -209,14 +209,18 @@ impl PairJob<'_> {
         let calibration = work.calibration;
         if let Some(size) = calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size()) {
             let (left, found) = (left.display(), sides[0].image.size());
-            return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
+            let mut wrong = format!("{left} is {found}, but the calibration is for {size}");
+            if reader.limits.orient && found == Size::new(size.height, size.width) {
+                wrong += "; if the file turns it by an orientation, --no-orient leaves it as it is stored";
+            }
+            return Err(Failure::work(wrong));
         }
         let ready = clock.time(Part::Compute, || -> Outcome<Ready> {
             let ready = match arguments.rectify {
                 true => Ready::rectified(sides, self.pair, work, cpu)?,
                 false => Ready::of(sides, work, cpu)?,
             };
-            ready.halved(arguments.halvings(), cpu)
+            ready.halved(work, cpu)
         });
         let ready = ready.map_err(|failure| failure.about(self.names()))?;
         // The range was estimated for this pair alone; those of other pairs may fit the format.
@@ -232,8 +236,12 @@ impl PairJob<'_> {
         let size = found.disparity.size();
         let truth = self.truth(work.arguments);
         let reading = work.arguments.truth_reading()?;
-        let truth = truth.map(|truth| clock.time(Part::Read, || files::read(truth, &reading))).transpose()?;
+        let read = |truth| clock.time(Part::Read, || files::read_with_note(truth, &reading));
+        let (truth, note) = truth.map(read).transpose()?.unzip();
         let (mut warnings, mut evidence) = clock.time(Part::Compute, || warnings::of(computed, work, cpu))?;
+        warnings.extend(
+            note.flatten().map(|note| format!("{note}: --truth-signed takes all values as disparities")),
+        );
         let valid = evidence.valid as f64 / size.area().max(1) as f64;
         if let Some(truth) = &truth {
             let mask = computed.ready.sides[0].mask.as_ref().map(Image::view);

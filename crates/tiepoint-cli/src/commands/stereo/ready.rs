@@ -33,6 +33,8 @@ const LONGEST: usize = 2000;
 struct Rectified {
     rectification: Rectification,
     source: FocalSource,
+    /// The width of a pixel that was rectified, in pixels of the photograph.
+    pixels: f64,
     /// Whether the second photograph is the left one.
     exchanged: bool,
     agreement: Agreement,
@@ -49,8 +51,6 @@ pub(super) struct Ready {
     pub(super) survey: Option<Survey>,
     rectified: Option<Rectified>,
     pub(super) halvings: u32,
-    /// Whether the range of disparities is halved when the pair is.
-    follows_size: bool,
 }
 
 impl Weight for Ready {
@@ -65,15 +65,8 @@ impl Ready {
     pub(super) fn of(sides: [Side; 2], work: &Work<'_>, cpu: &Cpu) -> Outcome<Self> {
         let cameras = &work.arguments.cameras;
         let calibration = work.calibration.or_else(|| cameras.rectified(sides[0].image.size()));
-        let mut ready = Self {
-            sides,
-            options: work.options,
-            calibration,
-            survey: None,
-            rectified: None,
-            halvings: 0,
-            follows_size: work.measured || work.arguments.disparities.is_none(),
-        };
+        let mut ready =
+            Self { sides, options: work.options, calibration, survey: None, rectified: None, halvings: 0 };
         if work.measured {
             let found = survey(&ready.sides, cpu)?;
             ready.survey = Some(found);
@@ -123,9 +116,8 @@ impl Ready {
         let keypoints = [a.keypoints.as_slice(), &b.keypoints];
         let assessment =
             PairEvidence::of(keypoints, [a.image, b.image], &tie, &options).map(|of| of.assess());
-        let given = work.arguments.cameras;
-        let cameras =
-            CameraArguments { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
+        let (given, pixels) = (work.arguments.cameras, f64::from(1_u32 << halvings));
+        let cameras = CameraArguments { focal: given.focal.map(|f| f / pixels), ..given };
         let files = ([files.left.as_path(), &files.right], sides.each_ref().map(|side| side.image.size()));
         let (pair, source) = rectified(files, (&tie, keypoints), cameras, OutputFrame::Fit, cpu)?;
         let rectification = pair.rectification;
@@ -158,29 +150,35 @@ impl Ready {
             rectified: Some(Rectified {
                 rectification,
                 source,
+                pixels,
                 exchanged: pair.exchanged,
                 agreement: pair.agreement,
                 assessment: assessment.map(|of| of.with(Assessment::of_depth(&pair.agreement).as_ref())),
             }),
             halvings,
-            follows_size: work.measured,
         })
     }
 
-    /// The same pair, halved to the size that was asked for.
-    pub(super) fn halved(mut self, halvings: OrAuto<u32>, cpu: &Cpu) -> Outcome<Self> {
-        let times = match halvings {
+    /// The same pair, halved to the size that was asked for, and its range; what flags give of this is for that size.
+    pub(super) fn halved(mut self, work: &Work<'_>, cpu: &Cpu) -> Outcome<Self> {
+        let times = match work.arguments.halvings() {
             OrAuto::Given(times) => times - self.halvings,
             OrAuto::Auto => suitable_halvings(&self.sides, &self.options, cpu)?,
         };
         for _ in 0..times {
             self.sides = halved(&self.sides, cpu)?;
             self.calibration = self.calibration.map(|c| c.halved(self.sides[0].image.size()));
-            if self.follows_size {
-                self.options = self.options.halved();
-            }
+            self.options = self.options.halved();
         }
         self.halvings += times;
+        let StereoOptions { min_disparity, disparities, .. } = &mut self.options;
+        if let Some(least) = work.least() {
+            let end = i64::from(*min_disparity) + *disparities as i64;
+            (*min_disparity, *disparities) = (least, (end - i64::from(least)).clamp(1, 4096) as usize);
+        }
+        if let Some(OrAuto::Given(count)) = work.arguments.disparities {
+            *disparities = count;
+        }
         Ok(self)
     }
 
@@ -229,17 +227,17 @@ impl Ready {
     /// Why its geometry may be wrong, if the pair was rectified here.
     pub(super) fn doubt(&self) -> Option<String> {
         let doubt = |of: &Rectified| {
-            focal_lines(&of.rectification, of.source)[1].take().or(of.agreement.depth_doubt())
+            focal_lines(&of.rectification, of.source, of.pixels)[1].take().or(of.agreement.depth_doubt())
         };
         self.rectified.as_ref().and_then(doubt)
     }
 
     /// Lines about how the pair was rectified.
     pub(super) fn about(&self) -> Vec<String> {
-        let Some(Rectified { rectification, source, exchanged, .. }) = &self.rectified else {
+        let Some(Rectified { rectification, source, pixels, exchanged, .. }) = &self.rectified else {
             return Vec::new();
         };
-        let [focal, _] = focal_lines(rectification, *source);
+        let [focal, _] = focal_lines(rectification, *source, *pixels);
         let exchanged =
             exchanged.then(|| "the second picture was taken from the left: disparities refer to it".into());
         let halved = self.calibration.as_ref().filter(|_| self.halvings > 0).map(|pair| {
@@ -253,7 +251,7 @@ impl Ready {
     }
 
     pub(super) fn describe(&self) -> Value {
-        let (Some(Rectified { rectification, source, exchanged, .. }), Some(pair)) =
+        let (Some(Rectified { rectification, source, pixels, exchanged, .. }), Some(pair)) =
             (&self.rectified, &self.calibration)
         else {
             return json!({});
@@ -265,6 +263,6 @@ impl Ready {
             "doffs": pair.doffs,
             "baseline": pair.baseline,
         });
-        crate::output::joined([geometry, describe_focal(rectification, *source)])
+        crate::output::joined([geometry, describe_focal(rectification, *source, *pixels)])
     }
 }

@@ -104,6 +104,9 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
         }
     }
     if share < VALID[1] && with_data > 0 {
+        let reasons = found.reasons.as_ref().filter(|_| ready.options.uniqueness > 0);
+        let is_ambiguous = |reason: &&Reason| **reason == Reason::Ambiguous;
+        let ambiguous = reasons.map_or(0, |reasons| reasons.data().iter().filter(is_ambiguous).count());
         let cause: String = match survey {
             _ if rows.is_some() => "what corresponds does not lie in one row".into(),
             _ if outside => "the range that was searched does not hold what tie points show".into(),
@@ -114,6 +117,9 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
                 "hardly any feature has a partner ({ties} tie points of {a} and {b} features): the pictures show different \
                  things, from places too far apart, or texture that repeats"
             ),
+            _ if 2 * ambiguous > evidence.with_data => {
+                format!("--uniqueness {} drops most of them", ready.options.uniqueness)
+            }
             _ => match suitable_halvings(&ready.sides, &ready.options, cpu)? {
                 0 if ready.rows_rectified_here().is_some() => {
                     "the scene is flat, has little texture or texture that repeats, or was seen from places too far apart".into()

@@ -99,6 +99,9 @@ impl Document {
 
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
+            Value::Matrix(m) if m.data.iter().any(|v| !v.is_finite()) => {
+                Err(self.wrong_at(entry, "holds a number that is not finite"))
+            }
             Value::Matrix(m) => Ok(m),
             Value::Number(_) | Value::Text(_) | Value::Other => Err(self.wrong_at(entry, "is not a matrix")),
         }
@@ -189,7 +192,6 @@ pub(super) fn finite(word: &str) -> Option<f64> {
 
 /// `word` as a finite number.
 pub(super) fn number(word: &str, key: &str, line: usize) -> Parsed<f64> {
-    // OpenCV writes .Inf and .Nan, which are refused like any other word.
     finite(word).ok_or_else(|| format!("line {line}: {key} holds {word:?}, not a finite number"))
 }
 
@@ -225,7 +227,12 @@ impl MatrixParts {
         key: &str,
         line: usize,
     ) -> Parsed<()> {
-        let data: Parsed<Vec<f64>> = words.into_iter().map(|(word, line)| number(word, key, line)).collect();
+        // OpenCV writes .Inf and .Nan, which are refused where the matrix is needed.
+        let value = |(word, line): (&str, usize)| match word.trim_start_matches(['-', '.']) {
+            "Inf" | "inf" | "Nan" | "nan" | "NaN" => Ok(f64::NAN),
+            _ => number(word, key, line),
+        };
+        let data: Parsed<Vec<f64>> = words.into_iter().map(value).collect();
         self.data.replace(data?).map_or(Ok(()), |_| Err(format!("line {line}: {key} has data twice")))
     }
 

@@ -41,10 +41,11 @@ fn check_lens(Entry { key, value, line }: &Entry) -> Parsed<()> {
             (lens.as_str(), !matches!(lens.as_str(), "" | "plumb_bob" | "rational_polynomial"))
         }
         Value::Text(text) => {
-            let (named, text) = (key.to_lowercase(), text.to_lowercase());
+            let (named, lower) = (key.to_lowercase(), text.to_lowercase());
             let is_model = ["model", "lens", "projection", "type"].iter().any(|word| named.contains(word));
-            let is_yes = named.contains("fisheye") && matches!(text.as_str(), "true" | "yes" | "on");
-            (key.as_str(), is_yes || is_model && OTHER_LENSES.iter().any(|lens| text.contains(lens)))
+            let is_yes = named.contains("fisheye") && matches!(lower.as_str(), "true" | "yes" | "on");
+            let is_other = is_model && OTHER_LENSES.iter().any(|lens| lower.contains(lens));
+            (if is_other { text } else { key }.as_str(), is_yes || is_other)
         }
         Value::Number(flag) => (key.as_str(), *flag != 0.0 && key.to_lowercase().contains("fisheye")),
         Value::Matrix(_) | Value::Other => return Ok(()),

@@ -176,7 +176,7 @@ fn wrong_files_are_errors_that_name_the_field() {
         ("533.5, 0.,", "533.5, 2.,", "skew"),
         ("0., 0., 1. ]\nD1", "0., 0.5, 1. ]\nD1", "form"),
         ("533.5", "-1", "above 0"),
-        ("533.5", ".Nan", "line 13"),
+        ("533.5", ".Nan", "line 9: M1 holds a number that is not finite"),
         ("533.5", "1e999", "line 13"),
         ("533.5, 0.,", "533.5,", "8 numbers"),
         ("rows: 3", "rows: 2", "2 x 3"),
@@ -230,6 +230,11 @@ fn a_lens_under_any_name_is_found_or_missed() {
     assert!(found.cameras.iter().all(|camera| camera.distortion.is_none()), "no lens at all is none");
     let fisheye = XML.replace("<images>", "<distortion_model>equidistant</distortion_model><images>");
     assert!(refusal(&fisheye).contains("the lens is equidistant"));
+    let fisheye = YAML.replace("image_width", "model: Fisheye\nimage_width");
+    assert!(refusal(&fisheye).contains("the lens is Fisheye:"), "{}", refusal(&fisheye));
+    let unused =
+        format!("{YAML}E: !!opencv-matrix\n   rows: 1\n   cols: 3\n   dt: d\n   data: [ .Nan, -.Inf, 1. ]\n");
+    assert_eq!(StereoCalibration::parse(&unused, "c.yml").unwrap(), truth(), "a matrix that is not needed");
     // As OpenCV's calibration program writes it.
     let of_sample =
         |flag: u8| YAML.replace("image_width: 640\n", &format!("image_width: 640\nfisheye_model: {flag}\n"));

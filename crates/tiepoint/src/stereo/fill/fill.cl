@@ -30,15 +30,17 @@ KERNEL(look) {
 FUNCTION f32 lower(f32 a, f32 b) { return a < b ? a : b; }
 FUNCTION f32 higher(f32 a, f32 b) { return a < b ? b : a; }
 
-// Fills every invalid pixel from the values that were found along its rays.
+// Fills every invalid pixel that holds data from the values that were found along its rays.
 KERNEL(fill) {
-    const Plane plane = args.plane;
+    const Plane plane = args.plane, mask_plane = args.mask_plane;
     const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;
     const f32 here = from[row + x];
     to[row + x] = here;
     if (ABS(here) < INVALID) return;
+    const u64 at_mask = mask_plane.step * (u64)GROUP_Z + (u64)y * mask_plane.pitch + x;
+    if (mask_plane.row > 0 && mask[at_mask] == 0) return;
     const f32 left = beside[row + x], right = beside[plane.step * (u64)args.images + row + x];
     f32 result;
     const bool from_left = ABS(left) < INVALID, from_right = ABS(right) < INVALID;

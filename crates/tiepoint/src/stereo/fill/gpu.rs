@@ -30,6 +30,8 @@ tiepoint_gpu::kernel! {
         read beside: f32 [plane.numbers(groups[2] * 2)],
         /// Rows of length 0 mean that everything that is invalid is hidden.
         read hidden (hidden_plane: Plane): u8 [hidden_plane.numbers(groups[2])],
+        /// What is 0 here is not filled. Rows of length 0 mean that everything is.
+        read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
     } {
         images: i32,
         across: i32,
@@ -48,11 +50,12 @@ pub(crate) fn source() -> KernelSource {
         .text(include_str!("fill.cl"))
 }
 
-/// Records [`fill`](super::fill()) of some maps; the same bits.
+/// Records [`fill`](super::fill()) of some maps; the same bits. What is 0 in `mask` is left as it is.
 pub(in crate::stereo) fn fill(
     commands: &mut Commands,
     map: &GpuStack<f32>,
     occluded: Option<&Marks>,
+    mask: Option<&GpuStack<u8>>,
 ) -> Result<GpuStack<f32>> {
     let (gpu, size, count) = (map.gpu(), map.size(), map.count());
     let program = &gpu.program(&source())?;
@@ -67,8 +70,9 @@ pub(in crate::stereo) fn fill(
     launch(commands, program, [rows, 2, count], LookAlong { beside, map: map.laid(), images })?;
     let hidden = &occluded.cloned().map_or_else(|| optional(gpu, None), Ok)?;
     let (across, groups) = covering(size, count);
-    let (from, hidden) = (map.buffer(), hidden.into());
-    let arguments = Fill { to: to.laid(), from, seen, beside, hidden, images, across };
+    let mask = &optional(gpu, mask)?;
+    let (from, hidden, mask) = (map.buffer(), hidden.into(), mask.into());
+    let arguments = Fill { to: to.laid(), from, seen, beside, hidden, mask, images, across };
     launch(commands, program, groups, arguments)?;
     Ok(to)
 }
@@ -85,18 +89,24 @@ mod tests {
     fn gaps_are_filled_as_on_the_cpu() {
         for occlusions in [false, true] {
             let hidden = |x: usize, y: usize| !occlusions || (x / 3 + y).is_multiple_of(2);
+            let mask = |size| Image::from_fn(size, |x, y| u8::from(!occlusions || (x + y) % 5 > 0));
             gpu_maps(
                 |commands, map| {
                     let gpu = map.gpu();
                     let row = |y: usize| (0..map.pitch()).map(move |x| u8::from(hidden(x, y)));
                     let all: Vec<u8> = (0..map.size().height).flat_map(row).collect();
                     let occluded = (gpu.upload(&all.repeat(map.count())).unwrap(), map.plane());
-                    fill(commands, map, occlusions.then_some(&occluded)).unwrap()
+                    let mask = GpuStack::upload(gpu, &vec![mask(map.size()).view(); map.count()]).unwrap();
+                    fill(commands, map, occlusions.then_some(&occluded), Some(&mask)).unwrap()
                 },
                 |map| {
                     let occluded = Image::from_fn(map.size(), hidden);
                     let occluded = occlusions.then(|| occluded.view());
-                    after(map, |out| fill::fill(out, occluded, &Cpu::sequential()))
+                    let filled = after(map, |out| fill::fill(out, occluded, &Cpu::sequential()));
+                    let (mask, mut kept) = (mask(map.size()), map.clone());
+                    let shown = kept.data_mut().iter_mut().zip(filled.data()).zip(mask.data());
+                    shown.filter(|(_, mask)| **mask > 0).for_each(|((d, filled), _)| *d = *filled);
+                    kept
                 },
                 &format!("occlusions {occlusions}"),
             );

@@ -90,14 +90,15 @@ pub(in crate::stereo) fn refine(
     }
     let finish_right = |right| finish(commands, options, right, right_view);
     right = right.filter(|_| options.right).map(finish_right).transpose()?;
-    if options.fill {
-        left = fill::gpu::fill(commands, &left, occluded.as_ref())?;
-        right = right.map(|right| fill::gpu::fill(commands, &right, None)).transpose()?;
-    }
     if let Some(confidence) = &confidence {
         let (across, groups) = covering(left.size(), left.count());
         let arguments = DropConfidence { confidence: confidence.laid(), disparity: left.buffer(), across };
         launch(commands, &gpu.program(&source())?, groups, arguments)?;
+    }
+    if options.fill {
+        let [of_left, of_right] = [left_view, right_view].map(|view| view.mask.as_ref());
+        left = fill::gpu::fill(commands, &left, occluded.as_ref(), of_left)?;
+        right = right.map(|right| fill::gpu::fill(commands, &right, None, of_right)).transpose()?;
     }
     Ok(GpuMaps { disparity: left, right, confidence, reasons })
 }

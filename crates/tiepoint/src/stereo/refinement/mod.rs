@@ -2,14 +2,14 @@
 //!
 //! Both views are filtered by a median of 3×3, so that single errors do not spoil the check. Pixels that the other view
 //! does not confirm are dropped, then small regions that differ from their surroundings. A last median and a vote about
-//! edges follow, and invalid pixels are filled if asked for.
+//! edges follow. If asked for, invalid pixels that hold data are filled.
 
 pub(crate) mod gpu;
 
 use super::pair::Pair;
 use super::{
-    Reason, RightView, StereoOptions, StereoResult, View, consistency_check, edges, fill, median, reason,
-    speckle,
+    INVALID, Reason, RightView, StereoOptions, StereoResult, View, consistency_check, edges, fill, median,
+    reason, speckle,
 };
 use crate::Result;
 use crate::device::Cpu;
@@ -73,15 +73,19 @@ pub(super) fn refine(
     if let Some(reasons) = reasons {
         reason::note(reasons, disparity.view(), |_, _| Reason::Speckle);
     }
-    if options.fill {
-        fill::fill(disparity.view_mut(), occluded.as_ref().map(Image::view), cpu)?;
-        if let Some(right) = right.as_mut().filter(|_| options.right) {
-            fill::fill(right.view_mut(), None, cpu)?;
-        }
-    }
     if let Some(confidence) = confidence {
         let pixels = confidence.data_mut().iter_mut().zip(disparity.data());
         pixels.filter(|(_, d)| !d.is_finite()).for_each(|(c, _)| *c = 0.0);
+    }
+    if options.fill {
+        let left = (View::Left, disparity, occluded.as_ref().map(Image::view));
+        let right = right.as_mut().filter(|_| options.right).map(|right| (View::Right, right, None));
+        for (view, map, occluded) in [left].into_iter().chain(right) {
+            fill::fill(map.view_mut(), occluded, cpu)?;
+            let mask = pair.mask(view).into_iter().flat_map(Image::data);
+            let unknown = map.data_mut().iter_mut().zip(mask).filter(|(_, mask)| **mask == 0);
+            unknown.for_each(|(d, _)| *d = INVALID);
+        }
     }
     Ok(())
 }
