@@ -68,12 +68,7 @@ impl Spent {
     }
 
     pub(crate) fn add(&mut self, more: &Self) {
-        for stage in &more.stages {
-            match self.stages.iter_mut().find(|s| s.name == stage.name) {
-                Some(same) => same.seconds += stage.seconds,
-                None => self.stages.push(*stage),
-            }
-        }
+        more.stages.iter().for_each(|stage| stage.add_to(&mut self.stages));
         self.total += more.total;
         self.parts.iter_mut().zip(more.parts).for_each(|(own, more)| *own += more);
     }
