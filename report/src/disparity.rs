@@ -30,6 +30,24 @@ pub struct DisparityView<'a> {
     pub caption: String,
 }
 
+/// The range of disparities that the colours show by default: that of the valid ones without the least and the greatest
+/// hundredth. 0 to 1 if there are none.
+pub fn usual_range(disparity: ImageView<'_, f32>) -> [f32; 2] {
+    // A million pixels are enough to estimate the hundredths.
+    let Size { width, height } = disparity.size();
+    let seen = (0..width * height).step_by((width * height >> 20).max(1));
+    let seen = seen.map(|i| disparity.row(i / width)[i % width]);
+    let mut valid: Vec<f32> = seen.filter(|v| v.is_finite()).collect();
+    if valid.is_empty() {
+        return [0.0, 1.0];
+    }
+    let hundredth = valid.len() / 100;
+    let low = *valid.select_nth_unstable_by(hundredth, f32::total_cmp).1;
+    let at = valid.len() - 1 - hundredth;
+    let high = *valid.select_nth_unstable_by(at, f32::total_cmp).1;
+    if low < high { [low, high] } else { [low - 0.5, low + 0.5] }
+}
+
 /// The longest side of the still picture of disparities.
 const STILL: usize = 900;
 
@@ -153,4 +171,19 @@ fn counts(reasons: ImageView<'_, Reason>) -> Value {
             .map(|(reason, name)| ((*name).to_owned(), pixels().filter(|r| *r == reason).count().into()))
             .collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        let map = Image::from_fn(Size::new(100, 100), |x, y| if y == 0 { 9e9 } else { x as f32 });
+        assert_eq!(usual_range(map.view()), [1.0, 99.0], "the lowest and highest hundredth are left out");
+        let none = Image::filled(Size::new(4, 4), 1, f32::INFINITY);
+        assert_eq!(usual_range(none.view()), [0.0, 1.0], "nothing valid");
+        let flat = Image::filled(Size::new(4, 4), 1, 7.0);
+        assert_eq!(usual_range(flat.view()), [6.5, 7.5], "one value");
+    }
 }

@@ -5,7 +5,7 @@ use crate::picture::embed;
 use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
 use serde_json::{Value, json};
 use tiepoint::Result;
-use tiepoint::feature::Keypoint;
+use tiepoint::feature::{Descriptors, Features, Keypoint};
 
 /// A picture and its features.
 #[derive(Clone, Debug)]
@@ -18,6 +18,14 @@ pub struct FeaturesView<'a> {
     pub support: f32,
     /// The text below the view. May be empty.
     pub caption: String,
+}
+
+/// Half the side of a descriptor's window, in multiples of its scale: SIFT has four cells of 3σ, SURF, whose descriptors
+/// alone hold negative values, four of 5σ.
+pub fn support(features: &Features) -> f32 {
+    let is_signed =
+        matches!(&features.descriptors, Descriptors::F32(values) if values.iter().any(|v| *v < 0.0));
+    if is_signed { 10.0 } else { 6.0 }
 }
 
 /// The most circles of the still picture.

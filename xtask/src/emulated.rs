@@ -58,6 +58,8 @@ pub(crate) const MACHINES: [Machine; 2] = [
             "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc",
             "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine",
             "WINEDEBUG=-all",
+            // Otherwise Wine makes no file whose name is not ASCII.
+            "LC_ALL=C.UTF-8",
             // The standard library is built by an option that stable compilers keep back.
             "RUSTC_BOOTSTRAP=1",
         ],

@@ -18,7 +18,7 @@ use tiepoint::geometry::rectify::{
     from_tie_points,
 };
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::geometry::{Correspondence, Model, ModelKind};
+use tiepoint::geometry::{Correspondence, ModelKind};
 use tiepoint::image::{Made, PixelKind, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{Modality, RegisterOptions, TieOptions};
@@ -103,17 +103,14 @@ struct Placed {
 
 impl Rectify {
     fn placed(&self, tied: &Tied, sizes: [Size; 2], cpu: &Cpu) -> tiepoint::Result<Placed> {
-        let all = tied.correspondences()?;
         let Some(rig) = &self.rig else {
-            let Some(Model::Fundamental(fundamental)) = tied.tie.b_from_a else {
-                return Err(tiepoint::Error::Degenerate {
-                    model: ModelKind::Fundamental.noun(),
-                    reason: "the tie points gave no epipolar geometry",
-                });
-            };
-            let inliers: Vec<_> = tied.tie.inliers.iter().map(|&i| all[i]).collect();
+            let [a, b] = tied.keypoints()?;
+            let ties = tied.tie.epipolar([&a, &b]).ok_or(tiepoint::Error::Degenerate {
+                model: ModelKind::Fundamental.noun(),
+                reason: "the tie points gave no epipolar geometry",
+            })?;
             let frame = self.frame.unwrap_or(OutputFrame::Fit);
-            let pair = from_tie_points(&fundamental, &inliers, sizes, &self.self_calibration, frame, cpu)?;
+            let pair = from_tie_points(&ties, sizes, &self.self_calibration, frame, cpu)?;
             let (rectification, exchanged) = (pair.rectification, pair.exchanged);
             let given = self.self_calibration.focal.or(self.self_calibration.focal_right);
             let is_focal_found = given.is_none() && rectification.projection == Projection::Perspective;
@@ -126,7 +123,7 @@ impl Rectify {
         let options = RectifyOptions::default().with_frame(self.frame.unwrap_or(OutputFrame::Input));
         let rectification = Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?;
         let turned = |p: Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
-        let pairs: Vec<_> = all.into_iter().map(turned).collect();
+        let pairs: Vec<_> = tied.correspondences()?.into_iter().map(turned).collect();
         let tolerance = self.tie.robust.threshold_px;
         let agreement = rectification.agreement(&rectification.near_rows(&pairs, tolerance));
         Ok(Placed { rectification, exchanged, agreement, is_focal_found: false })

@@ -49,7 +49,6 @@ enum Shown {
         reasons: Option<Image<Reason>>,
         truth: Option<Input>,
         calibration: Option<Box<tiepoint::geometry::calibration::RectifiedCalibration>>,
-        range: [f32; 2],
     },
 }
 
@@ -107,7 +106,8 @@ impl Shown {
         };
         let rows = pairs.iter().enumerate().map(row).collect::<PyResult<Vec<_>>>()?;
         let pictures = [picture(view, "a")?, picture(view, "b")?];
-        Ok(Self::Matches { pictures, rows, model, support: item(view, "support")?.extract()? })
+        let support = tiepoint_report::support(a);
+        Ok(Self::Matches { pictures, rows, model, support })
     }
 
     fn registration(view: &Bound<'_, PyDict>) -> PyResult<Self> {
@@ -137,7 +137,6 @@ impl Shown {
         let calibration = optional(view, "calibration")?;
         let calibration =
             calibration.map(|given| calibration_of(given.cast::<PyDict>()?).map(Box::new)).transpose()?;
-        let (low, high): (f32, f32) = item(view, "range")?.extract()?;
         Ok(Self::Disparity {
             pair,
             disparity,
@@ -145,7 +144,6 @@ impl Shown {
             reasons: optional(view, "reasons")?.map(|given| reasons_of(&given)).transpose()?,
             truth: floats("truth")?,
             calibration,
-            range: [low, high],
         })
     }
 
@@ -176,15 +174,15 @@ impl Shown {
                     caption: String::new(),
                 })
             }
-            Self::Disparity { pair, disparity, confidence, reasons, truth, calibration, range } => {
+            Self::Disparity { pair, disparity, confidence, reasons, truth, calibration } => {
                 View::Disparity(DisparityView {
                     pair: pair.as_ref().map(|[l, r]| [picture(l), picture(r)]),
+                    range: tiepoint_report::usual_range(disparity.floats("disparity")?),
                     disparity: disparity.floats("disparity")?,
                     confidence: confidence.as_ref().map(|c| c.floats("confidence")).transpose()?,
                     reasons: reasons.as_ref().map(Image::view),
                     truth: truth.as_ref().map(|t| t.floats("the truth")).transpose()?,
                     calibration: calibration.as_deref().copied(),
-                    range: *range,
                     caption: String::new(),
                 })
             }

@@ -117,7 +117,7 @@ impl Tied {
     }
 
     /// The keypoints of both, copied from a GPU where they lie there.
-    fn keypoints(&self) -> tiepoint::Result<[Cow<'_, [Keypoint]>; 2]> {
+    pub(crate) fn keypoints(&self) -> tiepoint::Result<[Cow<'_, [Keypoint]>; 2]> {
         let [a, b] = self.features.each_ref().map(|found| match found {
             Found::Here(features) => Ok(Cow::Borrowed(&features.keypoints[..])),
             Found::There(features) => features.download_keypoints().map(Cow::Owned),

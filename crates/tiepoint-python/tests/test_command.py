@@ -74,7 +74,11 @@ def test_the_range_of_a_pair_is_that_of_the_command(tmp_path, run):
     stereo = tp.Stereo.for_pair(made.left, made.right, device="cpu")
     assert (stereo.min_disparity, stereo.disparities) == (told["min_disparity"], told["disparities"])
     assert 44 < stereo.min_disparity + stereo.disparities < 100
-    assert np.array_equal(stereo.compute(made.left, made.right).disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
+    found = stereo.compute(made.left, made.right)
+    assert np.array_equal(found.disparity, tp.io.read_disparity(tmp_path / "d.tif"), equal_nan=True)
+    assert [(reason.measure, reason.text) for reason in found.assess().reasons] == [
+        (reason["measure"], reason["text"]) for reason in told["reasons"]
+    ]
     assert tp.Stereo.for_pair(made.left, made.right, right=True).options["right"]
     wide = tp.Stereo.for_pair(made.left, made.right, disparities=160, paths=4)
     assert (wide.disparities, wide.paths) == (160, 4)

@@ -320,6 +320,10 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     with pytest.raises(tp.OptionError, match="images"):
         tp.report(tie)
     assert "Matches" in tp.report(tie, images=(scene.reference, scene.moving))
+    for detector, support in [(tp.Sift(), 6), (tp.Surf(extended=True), 10)]:
+        found = tp.tie_points(*(detector.detect(picture) for picture in (scene.reference, scene.moving)))
+        shown = tp.report(found, images=(scene.reference, scene.moving))
+        assert float(re.search(r'"support":([\d.]+)', shown)[1]) == support, "half a descriptor's window"
     found = tp.Stereo(disparities=40, confidence=True).compute(pair.left, pair.right)
     assert "Disparities" in tp.report(found)
     rectified = tp.rectify(pair.left, pair.right)

@@ -102,7 +102,8 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
-    /// The caller ended the work ([`Cancel`](crate::device::Cancel)). The same call may be made again.
+    /// The caller ended the work ([`Cancel`](crate::device::Cancel)): of any call with a device that can be cancelled. The
+    /// same call may be made again.
     #[error("cancelled")]
     Cancelled,
     /// A device works, but lacks a feature that this computation needs.

@@ -5,7 +5,7 @@
 //! are written. Messages and reports come in the order of the images.
 
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
-use super::report::{file_name, say_page, support, write_to};
+use super::report::{file_name, say_page, write_to};
 use crate::arguments::detect::DetectArguments;
 use crate::arguments::detector::DetectorArguments;
 use crate::arguments::report::check_page;
@@ -224,7 +224,7 @@ fn write(
             let view = FeaturesView {
                 picture: tiepoint_report::Picture::new(name.clone(), picture.seen()),
                 keypoints: &features.keypoints,
-                support: support(arguments.detector.detector),
+                support: tiepoint_report::support(features),
                 caption: String::new(),
             };
             let section = Section::new("")

@@ -4,7 +4,6 @@ use super::matched_pair::{MatchedPair, PairSearch};
 use super::report::{self, file_name};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
-use crate::draw::usual_range;
 use crate::failure::Outcome;
 use crate::input::{Kept, Reader};
 use crate::output::{Clock, Part, joined};
@@ -135,7 +134,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
             reasons: None,
             truth: Some(truth.view()),
             calibration: None,
-            range: usual_range(&truth),
+            range: tiepoint_report::usual_range(truth.view()),
             caption: "The truth is shown where it is scored.".to_owned(),
         };
         let section = Section::new("Disparities").view(View::Disparity(view)).figures(described.clone());
@@ -166,7 +165,7 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     report::finish(&arguments.pair.report, &described, clock, context, || {
         let names = paths.map(file_name);
         let title = format!("{} and {} against the truth", names[0], names[1]);
-        let view = report::matches_view(&pair, names, arguments.pair.detector.detector);
+        let view = report::matches_view(&pair, names);
         let view = MatchesView { truth: Some(truth), ..view };
         let section = scores.tiles(report::tiles(Section::new("Matches"), &pair, &before));
         (title, pair.summary(), vec![section.view(View::Matches(view)).figures(described.clone())])

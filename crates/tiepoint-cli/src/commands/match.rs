@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     report::finish(&arguments.pair.report, &described, clock, context, || {
         let names = paths.map(file_name);
         let title = format!("{} and {}", names[0], names[1]);
-        let view = report::matches_view(&pair, names, arguments.pair.detector.detector);
+        let view = report::matches_view(&pair, names);
         let section = report::tiles(Section::new("Matches"), &pair, &before).view(View::Matches(view));
         (title, pair.summary(), vec![section.figures(described.clone())])
     })

@@ -223,7 +223,7 @@ impl<'a> PairSearch<'a> {
                 false => "The matches that are shown are not confirmed.",
             };
             let lead = format!("No model was found ({compared}). {shown}");
-            let view = report::matches_view(&pair, names, self.detector.detector);
+            let view = report::matches_view(&pair, names);
             let section = report::tiles(Section::new("Matches"), &pair, clock)
                 .assessed(Some(Assessment::none(&error.to_string(), &advice)))
                 .view(View::Matches(view));

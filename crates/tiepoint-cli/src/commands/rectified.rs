@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::ErrorKind;
 use tiepoint::device::Cpu;
+use tiepoint::feature::Keypoint;
 use tiepoint::geometry::calibration::Projection;
 use tiepoint::geometry::rectify::{
     FromTiePoints, OutputFrame, Rectification, SelfCalibrationOptions, WEAK_FOCAL, from_tie_points,
 };
-use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{Metadata, Size};
 use tiepoint::register::TiePoints;
 
@@ -38,20 +38,18 @@ impl FocalSource {
     }
 }
 
-/// The pair, rectified by its tie points; `pairs` are the places of their matches. The focal lengths are the given ones, or
+/// The pair, rectified by its tie points between these keypoints. The focal lengths are the given ones, or
 /// else those in the camera data of the files, or else found from the tie points.
 pub(crate) fn rectified(
     (paths, sizes): ([&Path; 2], [Size; 2]),
-    (tie, pairs): (&TiePoints, &[Correspondence]),
+    (tie, keypoints): (&TiePoints, [&[Keypoint]; 2]),
     cameras: CameraArguments,
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Outcome<(FromTiePoints, FocalSource)> {
-    let Some(Model::Fundamental(f)) = tie.b_from_a else {
-        return Err(Failure::work("the tie points gave no epipolar geometry"));
-    };
-    let inliers: Vec<_> = tie.inliers.iter().map(|&i| pairs[i]).collect();
-    let by = |options: &SelfCalibrationOptions| from_tie_points(&f, &inliers, sizes, options, frame, cpu);
+    let none = || Failure::work("the tie points gave no epipolar geometry");
+    let ties = tie.epipolar(keypoints).ok_or_else(none)?;
+    let by = |options: &SelfCalibrationOptions| from_tie_points(&ties, sizes, options, frame, cpu);
     let found = SelfCalibrationOptions::default();
     let of_file = |side: usize| Ok::<_, Failure>(Metadata::read(paths[side])?.focal_px(sizes[side]));
     let exif = match cameras.focal {

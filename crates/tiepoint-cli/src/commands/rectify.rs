@@ -112,7 +112,7 @@ fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) ->
     let files: [&Path; 2] = [&arguments.left, &arguments.right];
     let sizes = found.pictures.each_ref().map(|picture| picture.grey().size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let tied = (&found.tie, &found.correspondences()[..]);
+    let tied = (&found.tie, found.features.each_ref().map(|features| features.keypoints.as_slice()));
     let (pair, source) = rectified((files, sizes), tied, arguments.cameras, frame, cpu)?;
     Ok(RectifiedPair::new(pair.rectification, source, Some(pair.agreement), pair.exchanged))
 }
@@ -231,7 +231,7 @@ impl RectifiedPair {
                 .ok()
                 .map(Model::Fundamental),
             truth: None,
-            support: report::support(arguments.detector.detector),
+            support: tiepoint_report::support(&found.features[0]),
             residual_name: Some("difference of rows"),
             parts: vec![],
             caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."

@@ -93,7 +93,7 @@ fn page<'a>(
         None => section,
     };
     let roles = [format!("{moving} (moving)"), format!("{reference} (reference)")];
-    let matches = report::matches_view(pair, roles, arguments.pair.detector.detector);
+    let matches = report::matches_view(pair, roles);
     let matches = report::tiles(Section::new("Matches"), pair, clock)
         .assessed(None)
         .view(View::Matches(matches))

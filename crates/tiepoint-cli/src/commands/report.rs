@@ -3,20 +3,19 @@
 use super::matched_pair::MatchedPair;
 use crate::arguments::report::{ComparisonArguments, ReportArguments};
 use crate::context::Context;
-use crate::draw::usual_range;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Clock, Files, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::assess::Cell;
-use tiepoint::feature::{DetectorKind, Features};
+use tiepoint::feature::Features;
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
 use tiepoint::stereo::StereoResult;
 use tiepoint_report::{
     Arrow, Comparison, DisparityView, KeypointMatch, MatchesView, PicturePart, RegistrationView, Report,
-    Section, counted, lasted,
+    Section, counted, lasted, support, usual_range,
 };
 
 /// A title, a sentence with the result, and the sections of the page.
@@ -89,14 +88,6 @@ pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Half the side of a descriptor's window, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
-pub(crate) fn support(detector: DetectorKind) -> f32 {
-    match detector {
-        DetectorKind::Sift => 6.0,
-        DetectorKind::Surf => 10.0,
-    }
-}
-
 /// The verdict and the most important figures about matches.
 pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
     let [a, b] = pair.features.each_ref().map(Features::len);
@@ -112,18 +103,14 @@ pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock)
     section.tile("computed in", lasted(clock.compute())).assessed(pair.assess())
 }
 
-pub(crate) fn matches_view(
-    pair: &MatchedPair,
-    [a, b]: [String; 2],
-    detector: DetectorKind,
-) -> MatchesView<'_> {
+pub(crate) fn matches_view(pair: &MatchedPair, [a, b]: [String; 2]) -> MatchesView<'_> {
     MatchesView {
         a: tiepoint_report::Picture::new(a, pair.pictures[0].seen()),
         b: tiepoint_report::Picture::new(b, pair.pictures[1].seen()),
         rows: rows(pair),
         b_from_a: pair.tie.b_from_a,
         truth: None,
-        support: support(detector),
+        support: support(&pair.features[0]),
         residual_name: None,
         parts: parts(pair, Some),
         caption: String::new(),
@@ -198,7 +185,7 @@ pub(crate) fn disparity_view(found: &StereoResult) -> DisparityView<'_> {
         reasons: found.reasons.as_ref().map(Image::view),
         truth: None,
         calibration: None,
-        range: usual_range(&found.disparity),
+        range: usual_range(found.disparity.view()),
         caption: String::new(),
     }
 }

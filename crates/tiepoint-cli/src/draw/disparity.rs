@@ -9,22 +9,6 @@ use tiepoint_report::{VIRIDIS, colour_at};
 const LONGEST: usize = 4096;
 const INK: Colour = [235; 3];
 
-/// The range that colours show by default: valid disparities without a hundredth at either end; 0 to 1 if none are.
-pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
-    // A million pixels are enough to estimate the hundredths.
-    let step = (disparity.data().len() >> 20).max(1);
-    let mut valid: Vec<f32> =
-        disparity.data().iter().step_by(step).copied().filter(|v| v.is_finite()).collect();
-    if valid.is_empty() {
-        return [0.0, 1.0];
-    }
-    let hundredth = valid.len() / 100;
-    let low = *valid.select_nth_unstable_by(hundredth, f32::total_cmp).1;
-    let at = valid.len() - 1 - hundredth;
-    let high = *valid.select_nth_unstable_by(at, f32::total_cmp).1;
-    if low < high { [low, high] } else { [low - 0.5, low + 0.5] }
-}
-
 /// The map in colours from `range[0]` (dark) to `range[1]` (bright), black where invalid, above its scale bar.
 pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Outcome<Canvas> {
     let Size { width, height } = map.size();
@@ -131,16 +115,6 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
-        let map = Image::from_fn(Size::new(100, 100), |x, y| if y == 0 { 9e9 } else { x as f32 });
-        assert_eq!(usual_range(&map), [1.0, 99.0], "the lowest and highest hundredth are left out");
-        let none = Image::filled(Size::new(4, 4), 1, f32::INFINITY);
-        assert_eq!(usual_range(&none), [0.0, 1.0], "nothing valid");
-        let flat = Image::filled(Size::new(4, 4), 1, 7.0);
-        assert_eq!(usual_range(&flat), [6.5, 7.5], "one value");
-    }
-
-    #[test]
     fn ticks_are_round_and_have_room() {
         let texts = |width, range| {
             let ticks = Bar::new(width, range).ticks();
@@ -159,7 +133,7 @@ mod tests {
     #[test]
     fn large_maps_are_reduced() {
         let map = Image::filled(Size::new(9000, 3), 1, 2.0);
-        let canvas = disparity(&map, usual_range(&map)).unwrap();
+        let canvas = disparity(&map, tiepoint_report::usual_range(map.view())).unwrap();
         assert_eq!(canvas.size().width, 3000, "every third pixel");
     }
 }

@@ -9,7 +9,7 @@ mod overlay;
 mod rows;
 
 pub(crate) use canvas::Canvas;
-pub(crate) use disparity::{disparity, usual_range};
+pub(crate) use disparity::disparity;
 pub(crate) use features::keypoints;
 pub(crate) use matches::{Tie, side_by_side};
 pub(crate) use overlay::{Blend, overlay};

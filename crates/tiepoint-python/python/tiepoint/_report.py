@@ -149,11 +149,6 @@ def _collection(collection: Collection, limit: int | None, made: str) -> str:
     return page
 
 
-def _support(tie: TiePoints) -> float:
-    """Half the side of the region that a descriptor covers, in multiples of its scale."""
-    return 6.0 if tie.a.descriptors.shape[1] == 128 else 10.0
-
-
 def _named(name: str, image: Any) -> tuple[str, Any]:
     """An image as the page takes it; what is masked is shown, too."""
     return name, unmasked(image, None)[0]
@@ -173,7 +168,6 @@ def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) ->
         "xy_a": tie.xy_a,
         "xy_b": tie.xy_b,
         "model": None if tie.model is None else (tie.model.kind, tie.model.matrix),
-        "support": _support(tie),
     }
     return "Matches", tie._summary(), [view], tie.reasons
 
@@ -204,12 +198,7 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
 
 
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
-    import numpy as np
-
     truth = None if truth is None else disparities(truth, "the truth")
-    disparity = np.asarray(result.disparity)
-    found = disparity[np.isfinite(disparity)]
-    low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)
     known = result.calibration
     view = {
         "kind": "disparity",
@@ -220,7 +209,6 @@ def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Sect
         "reasons": result.reasons,
         "truth": truth,
         "calibration": None if known is None or known.affine else known._fields(),
-        "range": (low, max(high, low + 1.0)),
     }
     # A verdict needs the range that was searched, which only results of `Stereo` record.
     reasons = [] if result.searched is None else result.assess(truth).reasons

@@ -114,10 +114,10 @@ impl StereoEvidence {
         Self { behind: Some(behind), ..found }
     }
 
-    /// Adds what tie points say of rows and range.
+    /// Adds what tie points say of the range, and of rows if [the map](Self::with_patches) did not tell.
     #[must_use]
     pub fn with_survey(self, survey: &Survey) -> Self {
-        let rows = survey.rows_px.map(|px| px / survey.tolerance_px);
+        let rows = self.rows.or_else(|| survey.rows_px.map(|px| px / survey.tolerance_px));
         let least = i64::from(self.min_disparity);
         let last = least + self.disparities as i64;
         let wanted = survey.search(None).filter(|(first, count)| {

@@ -1,7 +1,7 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
+use super::folder_of;
 use super::unfinished::{Unfinished, followed};
-use super::{folder_of, is_stdout};
 use crate::device::Cancel;
 use crate::{Error, Result};
 use std::cell::RefCell;
@@ -155,7 +155,7 @@ fn written(path: &Path, content: &mut Content<'_>) -> io::Result<Option<Unfinish
 #[cfg(unix)]
 fn stdout(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd;
-    if !is_stdout(path) {
+    if !super::is_stdout(path) {
         return Ok(None);
     }
     io::stdout().flush()?;

@@ -5,6 +5,7 @@ use crate::error::counted;
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate, refine};
+use crate::geometry::rectify::EpipolarTies;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, Similarity};
 use crate::image::{ImageView, Size};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
@@ -196,6 +197,14 @@ impl TiePoints {
         let corners = [[0.0, 0.0], [ends[0], 0.0], ends, [0.0, ends[1]]];
         let is_similar = corners.into_iter().all(|corner| is_near(corner) == Some(true));
         (10 * agree < 7 * all && is_similar).then_some(found)
+    }
+
+    /// The epipolar geometry with its matches; `None` for another model.
+    pub fn epipolar(&self, [a, b]: [&[Keypoint]; 2]) -> Option<EpipolarTies> {
+        let Some(Model::Fundamental(fundamental)) = self.b_from_a else { return None };
+        let inliers = self.inliers.iter().map(|&i| self.matches[i].correspondence(a, b)).collect();
+        let first = self.first.iter().map(|m| m.correspondence(a, b)).collect();
+        Some(EpipolarTies { fundamental, inliers, first })
     }
 
     /// The same, with the parts of A and of B that these masks hide.

@@ -16,7 +16,7 @@ use crate::output::{Clock, Part};
 use photographs::{Bookshelf, Coffee};
 use serde_json::{Value, json};
 use std::path::Path;
-use tiepoint::feature::{Detector, DetectorKind, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::any::{self, Gradient};
 use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::filter::hessian::HessianOptions;
@@ -211,7 +211,7 @@ fn scored<'a>(
     truth: Homography,
 ) -> Section<'a> {
     let names = ["a", "b"].map(|which| format!("{SHOWN}-{which}.png"));
-    let view = MatchesView { truth: Some(truth), ..matches_view(shown, names, DetectorKind::Sift) };
+    let view = MatchesView { truth: Some(truth), ..matches_view(shown, names) };
     let titles: Vec<_> = scenes.iter().map(|s| format!("{}: {}", s.name, s.title.to_lowercase())).collect();
     Section::new("Scored against the truth")
         .text(

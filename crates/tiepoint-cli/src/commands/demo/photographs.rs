@@ -8,7 +8,7 @@ use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
 use tiepoint::evaluate::corner_error;
-use tiepoint::feature::{Detector, DetectorKind};
+use tiepoint::feature::Detector;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOptions, from_tie_points};
 use tiepoint::geometry::warp::{Interpolation, WarpOptions};
@@ -96,14 +96,12 @@ impl Bookshelf {
         let [left, right] = BOOKSHELF.map(|file| photograph(folder, file));
         let (detector, options) = of_model(ModelKind::Fundamental);
         let pair = matched([left?, right?], &detector, &options, context, &mut clock)?;
-        let Some(Model::Fundamental(epipolar)) = pair.tie.b_from_a else {
-            return Err(Failure::work("the bookshelf gave no epipolar geometry"));
-        };
-        let all = pair.correspondences();
-        let inliers: Vec<_> = pair.tie.inliers.iter().map(|&i| all[i]).collect();
+        let none = || Failure::work("the bookshelf gave no epipolar geometry");
+        let keypoints = pair.features.each_ref().map(|features| features.keypoints.as_slice());
+        let ties = pair.tie.epipolar(keypoints).ok_or_else(none)?;
         let sizes = pair.features.each_ref().map(|f| f.image);
         let options = SelfCalibrationOptions::default();
-        let found = from_tie_points(&epipolar, &inliers, sizes, &options, OutputFrame::Valid, cpu)?;
+        let found = from_tie_points(&ties, sizes, &options, OutputFrame::Valid, cpu)?;
         let sources = if found.exchanged { [1, 0] } else { [0, 1] };
         let warped = |view: &RectifiedView, source: usize| -> Outcome<AnyImage> {
             let AnyImage::U8(image) = pair.pictures[source].grey() else {
@@ -134,7 +132,7 @@ impl Bookshelf {
                  descriptors saw them; elsewhere the line shows where in the other photograph the point must lie.",
             )
             .command("tiepoint match bookshelf-left.jpg bookshelf-right.jpg --model fundamental --report matches.html")
-            .view(View::Matches(matches_view(&self.pair, names, DetectorKind::Sift)));
+            .view(View::Matches(matches_view(&self.pair, names)));
         let [a, b] = &self.rectified;
         let name = |i: usize| format!("{}, rectified", BOOKSHELF[self.sources[i]].0);
         let valid = self.stereo.disparity.data().iter().filter(|d| d.is_finite()).count();

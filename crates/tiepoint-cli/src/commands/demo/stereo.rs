@@ -3,7 +3,6 @@
 use super::SIZE;
 use crate::commands::report;
 use crate::context::Context;
-use crate::draw::usual_range;
 use crate::failure::Outcome;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -77,7 +76,7 @@ impl Depth {
         let view = DisparityView {
             pair: Some([Picture::new("stereo-left.png", left), Picture::new("stereo-right.png", right)]),
             truth: Some(self.truth.view()),
-            range: usual_range(&self.truth),
+            range: tiepoint_report::usual_range(self.truth.view()),
             ..report::disparity_view(&self.found)
         };
         Section::new("Dense stereo against the truth")

@@ -11,7 +11,7 @@ use crate::arguments::report::check_page;
 use crate::arguments::stereo::StereoArguments;
 use crate::arguments::values::OrAuto;
 use crate::context::Context;
-use crate::draw::{disparity, usual_range};
+use crate::draw::disparity;
 use crate::failure::{Failure, Outcome};
 use crate::input::Reader;
 use crate::output::{self, Clock, Part, Spent, note_world_file};
@@ -348,7 +348,7 @@ impl PairJob<'_> {
         if let Some(path) = &self.preview {
             let range = match arguments.preview_range {
                 Range::Between(low, high) => [low, high],
-                Range::Auto => usual_range(&found.disparity),
+                Range::Auto => tiepoint_report::usual_range(found.disparity.view()),
             };
             image::write(path, &disparity(&found.disparity, range)?.into_image())?;
         }

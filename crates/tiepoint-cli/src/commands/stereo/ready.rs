@@ -123,13 +123,11 @@ impl Ready {
         let keypoints = [a.keypoints.as_slice(), &b.keypoints];
         let assessment =
             PairEvidence::of(keypoints, [a.image, b.image], &tie, &options).map(|of| of.assess());
-        let pairs = tie.matches.iter().map(|m| m.correspondence(&a.keypoints, &b.keypoints));
-        let pairs: Vec<_> = pairs.collect();
         let given = work.arguments.cameras;
         let cameras =
             CameraArguments { focal: given.focal.map(|f| f / f64::from(1_u32 << halvings)), ..given };
         let files = ([files.left.as_path(), &files.right], sides.each_ref().map(|side| side.image.size()));
-        let (pair, source) = rectified(files, (&tie, &pairs), cameras, OutputFrame::Fit, cpu)?;
+        let (pair, source) = rectified(files, (&tie, keypoints), cameras, OutputFrame::Fit, cpu)?;
         let rectification = pair.rectification;
         let [mut left, mut right] = sides;
         if pair.exchanged {

@@ -18,7 +18,7 @@ pub(super) const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it sc
                                         count as unknown unless --truth-signed is given";
 
 /// The warnings about a result, and its figures. Tie points tell whether rows and range are right. They are searched
-/// only if the result does not show it; if they were found before, they are always used.
+/// only if the result does not show it.
 pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Vec<String>, StereoEvidence)> {
     let Computed { ready, found, .. } = computed;
     let (least, count) = (ready.options.min_disparity, ready.options.disparities);

@@ -151,7 +151,8 @@ pub(crate) fn features(
     };
     let (descriptors, dimension) = match find("descriptors")? {
         None => (Descriptors::U8(Vec::new()), 0),
-        Some(array) => descriptors(&array.with_axes(2), n, square)?,
+        // Our own files have rows.
+        Some(array) => descriptors(&array.with_axes(2), n, (name != "xy").then_some(square))?,
     };
     let image =
         first(["image", "image_size"], 1)?.map_or(Ok(Size::default()), |(name, array)| size(name, &array))?;
@@ -188,11 +189,13 @@ fn lie_by_lengths(values: &[f32], n: usize) -> Option<Lie> {
     }
 }
 
-/// Descriptors of `n` features: a row each, or a column each; in a square array as their lengths say, or else as `square`.
-fn descriptors(array: &Array, n: usize, square: Lie) -> Result<(Descriptors, usize), String> {
+/// Descriptors of `n` features: a row each, or a column each; in a square array rows without `square`, otherwise as their
+/// lengths say, or else as `square`.
+fn descriptors(array: &Array, n: usize, square: Option<Lie>) -> Result<(Descriptors, usize), String> {
     let (dimension, columns) = match array.shape[..] {
         [rows, columns] if [rows, columns] == [n, n] => {
-            (n, lie_by_lengths(&array.floats(), n).unwrap_or(square) == Lie::Columns)
+            let lie = square.map(|square| lie_by_lengths(&array.floats(), n).unwrap_or(square));
+            (n, lie == Some(Lie::Columns))
         }
         [rows, dimension] if rows == n => (dimension, false),
         [dimension, columns] if columns == n => (dimension, true),
@@ -255,7 +258,7 @@ mod tests {
             (3, &Descriptors::F32(vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0]))
         );
         for (square, values) in [(Lie::Rows, [1.0, 2.0, 3.0, 4.0]), (Lie::Columns, [1.0, 3.0, 2.0, 4.0])] {
-            let square = descriptors(&floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), 2, square).unwrap();
+            let square = descriptors(&floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]), 2, Some(square)).unwrap();
             assert_eq!(square, (Descriptors::F32(values.to_vec()), 2), "as many values as features");
         }
         // Unit vectors as rows, and as columns.
@@ -263,9 +266,15 @@ mod tests {
             [([1.0, 0.0, 0.6, 0.8], [1.0, 0.0, 0.6, 0.8]), ([1.0, 0.6, 0.0, 0.8], [1.0, 0.0, 0.6, 0.8])]
         {
             for square in [Lie::Rows, Lie::Columns] {
-                let found = descriptors(&floats(&[2, 2], &values), 2, square).unwrap();
+                let found = descriptors(&floats(&[2, 2], &values), 2, Some(square)).unwrap();
                 assert_eq!(found, (Descriptors::F32(expected.to_vec()), 2), "of one length");
             }
+            let own = descriptors(&floats(&[2, 2], &values), 2, None).unwrap();
+            assert_eq!(
+                own,
+                (Descriptors::F32(values.to_vec()), 2),
+                "our own files have rows, whatever their lengths"
+            );
         }
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");

@@ -25,7 +25,7 @@ pub use agreement::{Agreement, SAME_DEPTH, WEAK_FOCAL};
 pub(crate) use agreement::{confirmed_range, widened};
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
-    FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
+    EpipolarTies, FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
 };
 
 use super::calibration::{Camera, Projection, RectifiedCalibration, StereoCalibration};

@@ -6,9 +6,10 @@
 //! at five focal lengths; the best result is taken.
 //!
 //! Lens distortion is estimated only if a focal length is known, because a wrong focal length hides much of it. It is
-//! the κ of r' = r (1 + κ r²) that fits the tie points best, where r is the distance of a place from the middle in
-//! units of the larger side. Where cameras are close to each other, lenses that fit the tie points nearly as well can
-//! lead to other rotations, and so to other depths: `depths` is their range.
+//! the κ of r' = r (1 + κ r²) that fits the matches best, where r is the distance of a point from the middle in units of
+//! the larger side. Matches that were found near epipolar lines are not used for it, because lines without a lens prefer
+//! those that need none: of a lens with k₁ = −0.28 they show a third. Where cameras are close to each other, lenses that
+//! fit nearly as well can lead to other rotations, and so to other depths: `depths` is their range.
 //!
 //! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays. Tie points then
 //! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length. It is taken if no
@@ -23,9 +24,11 @@ use super::relative::{Prior, Relative, Ties};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
 use crate::geometry::calibration::{Camera, Distortion, Projection, StereoCalibration};
+use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
+use crate::numeric::length;
 use crate::options::options;
 use crate::{Error, Result};
 
@@ -59,6 +62,18 @@ pub struct SelfCalibration {
     pub depths: [f64; 2],
 }
 
+/// The epipolar geometry of a pair and its matches, in pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpipolarTies {
+    /// The fundamental matrix from A to B.
+    pub fundamental: Fundamental,
+    /// The matches that agree with it.
+    pub inliers: Vec<Correspondence>,
+    /// The matches that were found before there was a geometry to search near, wrong ones among them, by which a lens is
+    /// found; if there are none, it is found by the inliers.
+    pub first: Vec<Correspondence>,
+}
+
 /// A rectified pair from tie points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FromTiePoints {
@@ -86,14 +101,13 @@ const KNOWN: f64 = 1e9;
 /// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
 
-/// Finds the cameras from tie points `pairs` (inliers) and their fundamental matrix from A to B.
+/// Finds the cameras from tie points and their fundamental matrix.
 ///
 /// # Errors
-/// [`Error::TooFewMatches`] for fewer than 8; [`Error::Degenerate`] when no cameras fit; as
+/// [`Error::TooFewMatches`] for fewer than 8 inliers; [`Error::Degenerate`] when no cameras fit; as
 /// [`SelfCalibrationOptions::check`].
 pub fn self_calibrate(
-    fundamental: &Fundamental,
-    pairs: &[Correspondence],
+    EpipolarTies { fundamental, inliers: pairs, first }: &EpipolarTies,
     sizes: [Size; 2],
     options: &SelfCalibrationOptions,
 ) -> Result<SelfCalibration> {
@@ -109,7 +123,8 @@ pub fn self_calibrate(
     let middles = sizes.map(|s| Camera::centred(1.0, s).principal);
     let relative =
         |p: [f64; 2], i: usize| [(p[0] - middles[i][0]) / scale, (p[1] - middles[i][1]) / scale, 1.0];
-    let ties: Vec<_> = pairs.iter().map(|p| (relative(p.a, 0), relative(p.b, 1))).collect();
+    let tie = |p: &Correspondence| (relative(p.a, 0), relative(p.b, 1));
+    let ties: Vec<_> = pairs.iter().map(tie).collect();
     let step = ties.len().div_ceil(JUDGED);
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
     let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
@@ -143,7 +158,12 @@ pub fn self_calibrate(
         }
     }
     let (lens, depths) = match &best {
-        Some((_, state)) if options.known().is_some() => lens(state, &judged, scale, &few),
+        Some((_, state)) if options.known().is_some() => {
+            let first = if first.is_empty() { pairs } else { first };
+            let step = first.len().div_ceil(JUDGED);
+            let first: Vec<_> = first.iter().step_by(step).map(tie).collect();
+            lens(state, [&first, &judged], scale, &prior(1.0 / step as f64))
+        }
         _ => (0.0, [1.0; 2]),
     };
     let ties = straightened(&ties, lens);
@@ -157,7 +177,7 @@ pub fn self_calibrate(
     )?;
     let [f, g] = found.focals();
     let calibration = StereoCalibration {
-        cameras: [camera(f, lens, scale, sizes[0]), camera(g, lens, scale, sizes[1])],
+        cameras: [(f, sizes[0]), (g, sizes[1])].map(|(focal, size)| camera(focal, lens, scale, size)),
         sizes: [None; 2],
         rotation: found.rotation,
         translation: found.direction,
@@ -167,51 +187,63 @@ pub fn self_calibrate(
     Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale), depths })
 }
 
-/// Lenses are tried with κ from minus this to this, which moves a corner by about a tenth of its radius.
-const MOST_BENT: f64 = 0.3;
+/// The lenses that are tried: κ in steps from the first to the last, which move the corner of a picture of 4:3 inwards by
+/// 8 % of its distance from the middle, and outwards by 23 %. An OpenCV k₁ is −κ (f / larger side)².
+const TRIED: [i32; 2] = [-4, 12];
+const STEP: f64 = 0.05;
 
-/// By how much a lens must lower the root mean square distance of the tie points, in pixels: less is noise.
-const LENS_GAIN: f64 = 0.05;
+/// The noise of points for the choice of a lens, in pixels: at this distance a match costs half of a wrong one.
+const NOISE: f64 = 0.5;
 
-/// A lens fits nearly as well as the best one if the root mean square distance is at most this much greater, in pixels.
-const AS_GOOD: f64 = 0.02;
+/// By how much a lens must lower the [cost](Relative::cost), which is at most 1 for each match: less is noise.
+const LENS_GAIN: f64 = 3.0;
 
-/// The κ that fits all tie points together best; 0 if a lens without distortion fits nearly as well. The cost is not
-/// used here: it gives little weight to points that are far off, and would choose a κ that suits only a part of the
-/// scene. Also the least and the greatest depth with those that fit nearly as well.
-fn lens(state: &Relative, ties: &Ties, scale: f64, prior: &Prior) -> (f64, [f64; 2]) {
-    const STEPS: i32 = 6;
-    let with = |kappa: f64| {
-        let ties = straightened(ties, kappa);
-        let state = state.refined(&ties, scale, prior);
-        (state.rms(&ties, scale), state.parallax(&ties))
+/// A lens fits nearly as well as the best one if it costs at most [`LENS_GAIN`] more, or this share of the cost.
+const AS_GOOD: f64 = 0.04;
+
+/// The κ that fits the first matches best; 0 if a lens without distortion fits nearly as well. Also the least and the
+/// greatest depth of the inliers with those that fit nearly as well.
+fn lens(state: &Relative, [first, inliers]: [&Ties; 2], scale: f64, prior: &Prior) -> (f64, [f64; 2]) {
+    let with = |from: &Relative, kappa: f64| {
+        let (ties, scale) = (straightened(first, kappa), scale / NOISE);
+        let state = from.refined(&ties, scale, prior);
+        (state.cost(&ties, scale, prior), state)
     };
-    let rms = |kappa: f64| with(kappa).0;
-    let step = MOST_BENT / f64::from(STEPS);
-    let tried: Vec<_> = (-STEPS..=STEPS).map(|i| (with(f64::from(i) * step), i)).collect();
-    let best = tried.iter().copied().reduce(|best, next| if next.0.0 < best.0.0 { next } else { best });
-    let middle = f64::from(best.map_or(0, |(_, i)| i)) * step;
+    let at = |i: i32| f64::from(i) * STEP;
+    // From no lens outwards: the cameras of one lens lead to those of the next.
+    let plain = with(state, 0.0);
+    let mut tried = vec![(plain, 0)];
+    for i in (1..=TRIED[1]).chain((TRIED[0]..0).rev()) {
+        let near = if i == -1 { &plain.1 } else { &tried[tried.len() - 1].0.1 };
+        tried.push((with(near, at(i)), i));
+    }
+    let ((least, near), i) =
+        tried.iter().copied().fold((plain, 0), |best, next| if next.0.0 < best.0.0 { next } else { best });
+    let cost = |kappa: f64| with(&near, kappa).0;
     // By the golden section.
     let share = 0.5 * (5_f64.sqrt() - 1.0);
-    let (mut low, mut high) = (middle - step, middle + step);
+    let (mut low, mut high) = (at(i - 1), at(i + 1));
     let mut inner = [high - share * (high - low), low + share * (high - low)];
-    let mut off = inner.map(rms);
+    let mut off = inner.map(cost);
     for _ in 0..12 {
         if off[0] < off[1] {
             high = inner[1];
             inner = [high - share * (high - low), inner[0]];
-            off = [rms(inner[0]), off[0]];
+            off = [cost(inner[0]), off[0]];
         } else {
             low = inner[0];
             inner = [inner[1], low + share * (high - low)];
-            off = [off[1], rms(inner[1])];
+            off = [off[1], cost(inner[1])];
         }
     }
     let kappa = 0.5 * (low + high);
-    let kappa = if rms(0.0) - rms(kappa) > LENS_GAIN { kappa } else { 0.0 };
-    let (least, own) = (best.map_or(0.0, |((rms, _), _)| rms), with(kappa).1);
-    let as_good = tried.iter().filter(|((rms, parallax), _)| *rms <= least + AS_GOOD && *parallax > 0.0);
-    let depths = as_good.map(|((_, parallax), _)| own / parallax);
+    let kappa = if plain.0 - cost(kappa) > LENS_GAIN { kappa } else { 0.0 };
+    let parallax = |state: &Relative, kappa: f64| state.parallax(&straightened(inliers, kappa));
+    let own = parallax(&with(&near, kappa).1, kappa);
+    let most = least + LENS_GAIN.max(AS_GOOD * least);
+    let as_good = tried.iter().filter(|((cost, _), _)| *cost <= most);
+    let depths =
+        as_good.map(|((_, state), i)| own / parallax(state, at(*i))).filter(|depth| depth.is_finite());
     (kappa, depths.fold([1.0; 2], |[low, high], depth| [low.min(depth), high.max(depth)]))
 }
 
@@ -224,16 +256,27 @@ fn straightened(ties: &Ties, kappa: f64) -> Vec<([f64; 3], [f64; 3])> {
     ties.iter().map(|&(a, b)| (straight(a), straight(b))).collect()
 }
 
-/// The camera of a focal length in units of the larger side. Its lens is the inverse of r' = r (1 + κ r²) up to the
-/// sixth power.
+/// The camera of a focal length in units of the larger side. Its lens is the inverse of r' = r (1 + κ r²) by least squares
+/// at distances from the middle to the corner.
 fn camera(focal: f64, kappa: f64, scale: f64, size: Size) -> Camera {
-    let bent = kappa * focal * focal;
-    let distortion = Distortion {
-        k1: -bent,
-        k2: 3.0 * bent * bent,
-        k3: -12.0 * bent * bent * bent,
-        ..Distortion::default()
-    };
+    const PLACES: usize = 16;
+    let corner = 0.5 * length([size.width as f64, size.height as f64]) / scale;
+    let (mut matrix, mut sums) = ([[0.0; 3]; 3], [0.0; 3]);
+    for i in 1..=PLACES {
+        let share = i as f64 / PLACES as f64;
+        let straight = 1.0 + kappa * (share * corner) * (share * corner);
+        let square = (share * straight) * (share * straight);
+        let powers = [square, square * square, square * square * square];
+        for p in 0..3 {
+            sums[p] += powers[p] * (1.0 / straight - 1.0);
+            (0..3).for_each(|q| matrix[p][q] += powers[p] * powers[q]);
+        }
+    }
+    let [a, b, c] = solve(&mut matrix, &mut sums).unwrap_or_default();
+    // The squares were in units of that of the corner.
+    let unit = (focal / corner) * (focal / corner);
+    let distortion =
+        Distortion { k1: a * unit, k2: b * unit * unit, k3: c * unit * unit * unit, ..Distortion::default() };
     Camera { distortion, ..Camera::centred(focal * scale, size) }
 }
 
@@ -247,14 +290,14 @@ const MOST_OFF: f64 = 0.005;
 /// # Errors
 /// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
 pub fn from_tie_points(
-    fundamental: &Fundamental,
-    pairs: &[Correspondence],
+    ties: &EpipolarTies,
     sizes: [Size; 2],
     options: &SelfCalibrationOptions,
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
-    let perspective = self_calibrate(fundamental, pairs, sizes, options);
+    let pairs = &ties.inliers;
+    let perspective = self_calibrate(ties, sizes, options);
     if let Some(affine) = affine_instead(&perspective, pairs, options) {
         return from_affine(&affine, pairs, sizes, frame, cpu);
     }
