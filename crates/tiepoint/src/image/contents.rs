@@ -63,10 +63,16 @@ impl Layout {
         }
     }
 
-    /// Whether all colour channels of a pixel have this value; NaN equals nothing.
+    /// Whether the colours of a pixel have this value, which marks no data; NaN equals nothing.
     pub(super) fn marked<T: Pixel>(self, pixel: &[T], value: f64) -> bool {
-        let marked = |v: &T| v.to_f32() == value as f32;
-        pixel[self.first..self.first + self.colours].iter().all(marked)
+        self.lacks(pixel, |v| v == value as f32)
+    }
+
+    /// Whether a pixel lacks data where such values are none: one of its colours in floats, as their grey needs all three, or
+    /// all of 8 and 16 bits, where the value may be a colour like others, as 0 is that of red in pure green.
+    fn lacks<T: Pixel>(self, pixel: &[T], is_none: impl Fn(f32) -> bool) -> bool {
+        let mut colours = pixel[self.first..self.first + self.colours].iter().map(|v| is_none(v.to_f32()));
+        if T::WHITE == 1.0 { colours.any(|none| none) } else { colours.all(|none| none) }
     }
 }
 
@@ -316,10 +322,10 @@ impl FileImage {
     /// `shown` without the pixels that the no-data value of the searched bands hides, whose other bands may hold data; `None`
     /// if no other is hidden, as a mask beside that value hides them.
     fn by_mask(&self, shown: &Image<u8>, no_data: f64) -> Option<Image<u8>> {
-        let Layout { channels, first, colours, .. } = self.layout;
+        let Layout { channels, .. } = self.layout;
         let shown = by_pixel!(self.image.view(), view => Image::from_fn(view.size(), |x, y| {
             let pixel = &view.row(y)[x * channels..][..channels];
-            let is_nan = no_data.is_nan() && pixel[first..first + colours].iter().all(|v| v.to_f32().is_nan());
+            let is_nan = no_data.is_nan() && self.layout.lacks(pixel, f32::is_nan);
             if is_nan || self.layout.marked(pixel, no_data) { 255 } else { shown.row(y)[x] }
         }));
         shown.data().contains(&0).then_some(shown)

@@ -334,6 +334,31 @@ fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
 }
 
 #[test]
+fn one_colour_without_data_spoils_the_grey_of_floats_but_not_of_words() {
+    let (cpu, options, size) = (Cpu::sequential(), ReadOptions::default(), Size::new(40, 30));
+    let (_folder, file) = scratch("tif");
+    let seen = |mark: f32, as_words: bool| {
+        let value = |i: usize| if i % 3 == 0 && i / 3 % 40 < 9 { mark } else { 100.0 + (i % 97) as f32 };
+        let data: Vec<f32> = (0..size.area() * 3).map(value).collect();
+        let image: AnyImage = match as_words {
+            true => Image::from_vec(data.iter().map(|v| *v as u16).collect(), size, 3).unwrap().into(),
+            false => Image::from_vec(data, size, 3).unwrap().into(),
+        };
+        write_known(&file, &image, &Known { no_data: Some(mark.into()), ..Known::default() }).unwrap();
+        let [whole, grey] =
+            [read_file(&file, &options), read_grey_alpha(&file, &options, &cpu)].map(|read| {
+                let read = read.unwrap();
+                let count = hidden(&read);
+                (read.prepared(Mask::All, Range::Auto, &cpu).unwrap().image.into_image(), count)
+            });
+        assert_eq!(whole, grey, "{mark}");
+        whole
+    };
+    assert_eq!(seen(-9999.0, false), seen(30_000.0, false), "its value has no influence");
+    assert_eq!((seen(-9999.0, false).1, seen(0.0, true).1), (9 * 30, 0));
+}
+
+#[test]
 fn a_hole_in_the_band_that_is_searched_is_none_in_the_others() {
     let (size, bands) = (Size::new(12, 9), Layout { channels: 3, first: 0, colours: 1, alpha: None });
     let in_hole = |x: usize, y: usize| x < 5 && y < 4;
