@@ -235,9 +235,15 @@ impl FileImage {
         }
         // Values of another kind, such as derivatives, may equal the no-data value.
         let no_data = self.no_data.filter(|_| made.pixel() == self.image.pixel());
-        let image = if self.shown.is_some() { no_data::marked(made, &shown, no_data) } else { made };
-        let about = Self { bands: None, ..self.about() };
-        Ok(Self { image, layout, no_data, shown: self.shown.clone(), ..about })
+        let about = Self { bands: None, layout, no_data, ..self.about() };
+        let found = Self { image: made, shown: self.shown.clone(), ..about };
+        Ok(if self.shown.is_some() || no_data.is_some() { found.marked(&shown) } else { found })
+    }
+
+    /// [`no_data::marked`] by what is known of this image.
+    fn marked(self, valid: &Image<u8>) -> Self {
+        let channels = (self.layout, self.has_bands_apart());
+        Self { image: no_data::marked(self.image, valid, self.no_data, channels), ..self }
     }
 
     /// Its colour channels of the band that was asked for, with alpha, without the others.
@@ -296,10 +302,12 @@ impl FileImage {
             spread = Some(image);
         }
         let image = spread.as_ref().unwrap_or(&self.image);
-        let resampled = |image: AnyImage, valid: Image<u8>| {
-            let image = no_data::marked(image, &valid, self.no_data);
-            let shown = valid.data().contains(&0).then_some(valid);
-            Self { image, shown, orientation: 1, turned: false, ..self.about() }
+        let resampled = |mut image: AnyImage, valid: Image<u8>| {
+            if let (AnyImage::F32(to), AnyImage::F32(from), Some(alpha)) = (&mut image, &self.image, alpha) {
+                limit_alpha(to, from, alpha);
+            }
+            let found = Self { image, ..self.about() }.marked(&valid);
+            Self { shown: valid.data().contains(&0).then_some(valid), ..found }
         };
         let Some(shown) = &self.shown else {
             let outside = if matches!(image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
@@ -377,6 +385,13 @@ fn copy_alpha<T: Pixel, F: Pixel>(to: &mut Image<T>, from: ImageView<'_, F>, alp
         let pixels = to.row_mut(y).iter_mut().skip(alpha).step_by(n);
         pixels.zip(values).for_each(|(to, v)| *to = T::from_f32(v.to_f32() * (T::WHITE / F::WHITE)));
     }
+}
+
+/// Takes alpha that interpolation has made less than 0 or more than all of `from` back to these limits.
+fn limit_alpha(to: &mut Image<f32>, from: &Image<f32>, alpha: usize) {
+    let n = to.channels();
+    let most = from.data().iter().skip(alpha).step_by(n).fold(0.0, |most: f32, v| most.max(*v));
+    to.data_mut().iter_mut().skip(alpha).step_by(n).for_each(|v| *v = v.clamp(0.0, most));
 }
 
 /// Applies `place` to every channel of an image, as floats that are NaN where `shown` is 0.

@@ -1,6 +1,6 @@
 //! The value by which a file marks pixels that hold no data.
 
-use super::{AnyImage, FileImage, Image, ImageView, Pixel};
+use super::{AnyImage, FileImage, Image, ImageView, Layout, Pixel};
 use crate::by_pixel;
 
 /// GDAL's TIFF tag for that value, which it writes as text.
@@ -13,31 +13,47 @@ pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
     (exact || T::WHITE == 1.0).then_some(held)
 }
 
-/// The image with the no-data value in all channels of the pixels that hold no data, and in place of NaN. Without such a
-/// value floats get NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the
-/// no-data value is changed to the next value.
-pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
-    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
-        let n = image.channels();
+/// The image with the no-data value in all channels of the pixels that hold no data, and in place of NaN; alpha is 0 there.
+/// Without such a value floats get NaN; integers that cannot hold the value get 0. Data that were computed and have the
+/// no-data value get the next one: with `apart` each channel by itself, else a pixel whose colours mark it.
+pub(super) fn marked(
+    mut image: AnyImage,
+    valid: &Image<u8>,
+    no_data: Option<f64>,
+    (layout, apart): (Layout, bool),
+) -> AnyImage {
+    fn mark<T: Pixel>(
+        image: &mut Image<T>,
+        valid: &Image<u8>,
+        (value, beside): (Option<T>, T),
+        (layout, apart): (Layout, bool),
+    ) {
+        let is_alpha = |i: usize| Some(i) == layout.alpha;
         // Most rows have data everywhere.
         for y in 0..image.size().height {
             if value.is_none() && !valid.row(y).contains(&0) {
                 continue;
             }
-            for (pixel, valid) in image.row_mut(y).chunks_exact_mut(n).zip(valid.row(y)) {
+            for (pixel, valid) in image.row_mut(y).chunks_exact_mut(layout.channels).zip(valid.row(y)) {
+                let fill = value.unwrap_or(T::from_f32(f32::NAN));
                 if *valid == 0 {
-                    pixel.fill(value.unwrap_or(otherwise));
+                    let values = pixel.iter_mut().enumerate();
+                    values.for_each(|(i, v)| *v = if is_alpha(i) { T::default() } else { fill });
                 } else if let Some(value) = value {
-                    if pixel.iter().all(|v| *v == value) {
-                        pixel[0] = beside;
+                    if apart {
+                        let values = pixel.iter_mut().enumerate();
+                        let equal = values.filter(|(i, v)| !is_alpha(*i) && **v == value);
+                        equal.for_each(|(_, v)| *v = beside);
+                    } else if layout.marked(pixel, value.to_f32().into()) {
+                        pixel[layout.first] = beside;
                     }
                     pixel.iter_mut().filter(|v| v.to_f32().is_nan()).for_each(|v| *v = value);
                 }
             }
         }
     }
-    let value = no_data.unwrap_or(f64::NAN);
-    by_pixel!(&mut image, i => mark(i, valid, no_data.and_then(held), Pixel::from_f32(f32::NAN), beside(value)));
+    let beside_of = no_data.unwrap_or(f64::NAN);
+    by_pixel!(&mut image, i => mark(i, valid, (no_data.and_then(held), beside(beside_of)), (layout, apart)));
     image
 }
 
