@@ -65,7 +65,7 @@ impl Layout {
 
     /// Whether the colours of a pixel have this value, which marks no data; NaN equals nothing.
     pub(super) fn marked<T: Pixel>(self, pixel: &[T], value: f64) -> bool {
-        self.lacks(pixel, |v| v == value as f32)
+        self.lacks(pixel, |v| no_data::is(v, value as f32))
     }
 
     /// Whether a pixel lacks data where such values are none: one of its colours in floats, as their grey needs all three, or

@@ -470,6 +470,8 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
     assert_eq!(file_of(&no_length).image, pixels, "a strip without a length");
     let no_zero = changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0]);
     assert_eq!(file_of(&no_zero).no_data, Some(5.0), "no zero");
+    let comma = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', b',', b'0', 0]);
+    assert_eq!(file_of(&comma).no_data, Some(5.0), "a comma before fractions");
     let latin = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0]);
     assert_eq!(file_of(&latin).image, pixels, "Latin-1");
     let mut signed = tiff_of_bits(4, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);

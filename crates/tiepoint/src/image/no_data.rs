@@ -6,6 +6,14 @@ use crate::by_pixel;
 /// GDAL's TIFF tag for that value, which it writes as text.
 pub(super) const TAG: u16 = 42113;
 
+/// Beyond this floats have no measurements.
+const END: f32 = 3.39e38;
+
+/// Whether a float is the no-data value. At the ends of floats it need not be the same, as in GDAL: texts lack digits.
+pub(super) fn is(v: f32, no_data: f32) -> bool {
+    v == no_data || v.abs().min(no_data.abs()) > END && v.signum() == no_data.signum()
+}
+
 /// A value as a pixel; `None` when an integer type cannot hold it. Floats take the nearest value.
 pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
     let held = T::from_f32(value as f32);
@@ -73,7 +81,8 @@ pub(super) fn with_holes<T: Pixel>(
     alpha: Option<usize>,
 ) -> Option<Image<f32>> {
     let (value, n) = (held::<T>(no_data)?, image.channels());
-    let marks = |(i, v): (usize, &T)| (*v == value || v.to_f32().is_nan()) && Some(i % n) != alpha;
+    let marks =
+        |(i, v): (usize, &T)| (is(v.to_f32(), value.to_f32()) || v.to_f32().is_nan()) && Some(i % n) != alpha;
     if !(0..image.size().height).any(|y| image.row(y).iter().enumerate().any(marks)) {
         return None;
     }
@@ -139,7 +148,7 @@ pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)>
 pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
     for y in 0..image.size().height {
         let pixels = shown.row_mut(y).iter_mut().zip(image.row(y).chunks_exact(image.channels()));
-        pixels.filter(|(_, p)| p.iter().all(|v| v.to_f32() == no_data)).for_each(|(s, _)| *s = 0);
+        pixels.filter(|(_, p)| p.iter().all(|v| is(v.to_f32(), no_data))).for_each(|(s, _)| *s = 0);
     }
 }
 
@@ -155,7 +164,7 @@ pub(super) fn to_nan(image: &mut AnyImage, shown: ImageView<'_, u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{unnamed, within_floats};
+    use super::{is, unnamed, within_floats};
     use crate::image::{AnyImage, FileImage, Image, Size};
 
     #[test]
@@ -167,6 +176,20 @@ mod tests {
         let AnyImage::F32(image) = &file.image else { panic!("floats") };
         assert!(file.no_data.unwrap().is_nan() && image.data()[1].is_nan(), "{file:?}");
         assert_eq!([image.data()[0], image.data()[2]], [1.0, f32::INFINITY], "others stay");
+    }
+
+    #[test]
+    fn the_ends_of_floats_need_few_digits() {
+        for (value, pixel, same) in [
+            (-3.402823e38, f32::MIN, true),
+            (-3.4e38, f32::MIN, true),
+            (-3.4e38, -3.4e38, true),
+            (3.40282e38, f32::MIN, false),
+            (-9999.0, -9999.001, false),
+            (0.0, f32::from_bits(1), false),
+        ] {
+            assert_eq!(is(pixel, value), same, "{value}, {pixel}");
+        }
     }
 
     #[test]
