@@ -22,8 +22,13 @@ const TEXT: u16 = 34737;
 
 /// The keys of the coordinate system, on a plane or on the globe.
 const SYSTEMS: [u64; 2] = [3072, 2048];
-/// The value of these keys for a system without a number in EPSG's list.
+/// The value of these keys, and of that of the unit, for what has no number in EPSG's list.
 const USER_DEFINED: u64 = 32767;
+/// The key that says which of the two counts: on a plane (1), or on the globe (2, 3).
+const MODEL: u64 = 1024;
+/// The key of the unit on a plane.
+const UNIT: u64 = 3076;
+const METRE: u64 = 9001;
 
 /// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
 const RASTER_TYPE: u64 = 1025;
@@ -112,8 +117,20 @@ impl Georeference {
 
     /// The number of the coordinate system in EPSG's list, if the file gives one.
     pub fn epsg(&self) -> Option<u64> {
-        let system = SYSTEMS.iter().find_map(|&system| self.key(system));
-        system.filter(|&number| number > 0 && number < USER_DEFINED)
+        let [plane, globe] = SYSTEMS.map(|system| self.key(system));
+        let system = match self.key(MODEL) {
+            Some(1) => plane,
+            Some(2 | 3) => globe,
+            Some(_) => None,
+            None => plane.or(globe),
+        };
+        // Another unit makes another system; of UTM zones it is known that theirs is the metre.
+        let is_changed = |number| match self.key(UNIT) {
+            Some(USER_DEFINED) => true,
+            Some(unit) if unit != METRE => matches!(number, 25828..=25838 | 26901..=26923 | 32601..=32760),
+            _ => false,
+        };
+        system.filter(|&number| number > 0 && number < USER_DEFINED && !is_changed(number))
     }
 
     fn doubles(&self, tag: u16) -> Option<Vec<f64>> {
@@ -228,6 +245,25 @@ mod tests {
 
     fn keys(raster_type: u64) -> Field {
         Field { tag: KEYS, kind: FieldType::Short, values: vec![1, 1, 0, 1, RASTER_TYPE, 0, 1, raster_type] }
+    }
+
+    #[test]
+    fn a_number_is_that_of_the_kind_and_the_unit_of_the_system() {
+        for (keys, number) in [
+            (vec![(SYSTEMS[0], 32632)], Some(32632)),
+            (vec![(MODEL, 1), (SYSTEMS[1], 4326), (SYSTEMS[0], 32632), (UNIT, METRE)], Some(32632)),
+            (vec![(MODEL, 1), (SYSTEMS[0], 2263), (UNIT, 9003)], Some(2263)),
+            (vec![(MODEL, 1), (SYSTEMS[0], 32632), (UNIT, 9003)], None),
+            (vec![(MODEL, 1), (SYSTEMS[0], 2263), (UNIT, USER_DEFINED)], None),
+            (vec![(MODEL, 1), (SYSTEMS[1], 4326)], None),
+            (vec![(MODEL, 2), (SYSTEMS[1], 4326)], Some(4326)),
+            (vec![(MODEL, USER_DEFINED), (SYSTEMS[1], 4326)], None),
+        ] {
+            let entries = keys.iter().flat_map(|(key, value)| [*key, 0, 1, *value]);
+            let values = [1, 1, 0, keys.len() as u64].into_iter().chain(entries).collect();
+            let place = Georeference { fields: vec![Field { tag: KEYS, kind: FieldType::Short, values }] };
+            assert_eq!(place.epsg(), number, "{keys:?}");
+        }
     }
 
     #[test]
