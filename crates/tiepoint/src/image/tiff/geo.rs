@@ -144,18 +144,16 @@ impl Georeference {
     }
 
     /// From pixels to the map, as GDAL and `affine` have it: x = a · column + b · row + c, y = d · column + e · row + f,
-    /// where (0, 0) is the outer corner of the first pixel. `None` where the file has several tie points or none, or a
-    /// transform that cannot be inverted.
+    /// where (0, 0) is the outer corner of the first pixel. As in GDAL, a scale comes before a matrix, counts rows downwards, and
+    /// holds for the first tie point. `None` where the file has tie points alone or none, or a transform that cannot be inverted.
     pub fn transform(&self) -> Option<[f64; 6]> {
-        let transform = match self.doubles(TRANSFORMATION).as_deref() {
-            Some([a, b, _, c, d, e, _, f, ..]) => [*a, *b, *c, *d, *e, *f],
-            Some(_) => return None,
-            None => match (self.doubles(SCALE).as_deref()?, self.doubles(TIE_POINTS).as_deref()?) {
-                ([sx, sy, ..], [column, row, _, x, y, _]) => {
-                    [*sx, 0.0, x - column * sx, 0.0, -sy, y + row * sy]
-                }
-                _ => return None,
-            },
+        let found = [SCALE, TIE_POINTS, TRANSFORMATION].map(|tag| self.doubles(tag).unwrap_or_default());
+        let transform = match found.each_ref().map(Vec::as_slice) {
+            [[sx, sy, ..], [column, row, _, x, y, _, ..], _] if *sx != 0.0 && *sy != 0.0 => {
+                [*sx, 0.0, x - column * sx, 0.0, -sy.abs(), y + row * sy.abs()]
+            }
+            [_, _, [a, b, _, c, d, e, _, f, ..]] => [*a, *b, *c, *d, *e, *f],
+            _ => return None,
         };
         let [a, b, mut c, d, e, mut f] = transform;
         if self.key(RASTER_TYPE) == Some(CENTRE) {
@@ -177,7 +175,11 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
         Ok::<_, Fault>(())
     };
     for tag in DOUBLES {
-        find(tag, FieldType::Double, |v| Ok(v.into_f64_vec()?.into_iter().map(f64::to_bits).collect()))?;
+        find(tag, FieldType::Double, |v| {
+            // Some programs write floats.
+            let floats = v.clone().into_f32_vec().map(|v| v.into_iter().map(f64::from).collect());
+            Ok(floats.or_else(|_| v.into_f64_vec())?.into_iter().map(f64::to_bits).collect())
+        })?;
     }
     find(KEYS, FieldType::Short, |v| Ok(v.into_u16_vec()?.into_iter().map(u64::from).collect()))?;
     if let Some(bytes) = text(&mut decoder, TEXT)? {
@@ -203,11 +205,11 @@ mod tests {
         let mut tag = |tag, values: &[f64]| {
             image.encoder().write_tag(Tag::from_u16_exhaustive(tag), values).unwrap();
         };
-        tag(33550, &[0.5, 0.5, 0.0]);
         tag(33922, &[0.0, 0.0, 0.0, 300_000.0, 5_000_000.0, 0.0]);
         tag(34264, &[f64::MIN_POSITIVE; 16]);
         tag(34736, &[6_378_137.0]);
         tag(50844, &std::array::from_fn::<f64, 92, _>(|i| i as f64));
+        image.encoder().write_tag(Tag::ModelPixelScaleTag, &[0.5_f32, 0.5, 0.0][..]).unwrap();
         image
             .encoder()
             .write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633][..])
@@ -280,6 +282,13 @@ mod tests {
             assert_eq!(Georeference { fields: place.fields[1..].to_vec() }.transform(), None);
         }
         assert_eq!(Georeference::of_transform([1.0, 2.0, 0.0, 2.0, 4.0, 0.0]).transform(), None, "no area");
+        // The sign of a scale, further tie points and a matrix beside it change nothing.
+        let scaled = Georeference::of_transform([2.0, 0.0, 100.0, 0.0, -3.0, 500.0]);
+        let mut odd = scaled.clone();
+        odd.fields[0].values[1] = (-3.0_f64).to_bits();
+        odd.fields[1].values.extend([4.0, 0.0, 0.0, 7.0, 8.0, 0.0].map(f64::to_bits));
+        odd.fields.extend(Georeference::of_transform([1.0, 0.5, -7.0, 0.25, -2.0, 9.0]).fields);
+        assert_eq!(odd.transform(), scaled.transform());
     }
 
     #[test]
@@ -313,7 +322,8 @@ mod tests {
         let mut file = Vec::new();
         made(TiffEncoder::new(Cursor::new(&mut file)).unwrap());
         std::fs::write(path("with.tif"), &file).unwrap();
-        let place = read_georeference(path("with.tif")).unwrap().unwrap();
+        let mut place = read_georeference(path("with.tif")).unwrap().unwrap();
+        place.fields.retain(|field| field.tag != SCALE);
         let refused =
             write_known(path("with.png"), &image, &Known { place: Some(&place), ..Known::default() });
         assert!(matches!(refused, Err(Error::Format { .. })), "{refused:?}");
