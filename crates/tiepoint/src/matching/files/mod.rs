@@ -173,7 +173,7 @@ pub fn write_matches<'a>(
             let [first, second] = images.names;
             let Some(on_map) = on_map else {
                 return refused(format!(
-                    "{second} has no place on a map (GeoTIFF, world file): use .points for pixels"
+                    "{second} has no place on a map that is read (GeoTIFF, world file): use .points for pixels"
                 ));
             };
             vrt(path, first, on_map, inliers())
