@@ -339,6 +339,13 @@ impl FileImage {
         shown.data().contains(&0).then_some(shown)
     }
 
+    /// Whether a mask hides pixels that the no-data value does not.
+    pub(crate) fn has_mask(&self) -> bool {
+        self.shown
+            .as_ref()
+            .is_some_and(|shown| self.no_data.is_none_or(|no_data| self.by_mask(shown, no_data).is_some()))
+    }
+
     /// `shown`, in which the pixels whose searched bands have the no-data value are hidden.
     fn unmarked(&self, no_data: f64) -> Result<Option<Image<u8>>> {
         let marks = by_pixel!(self.image.view(), view => {
