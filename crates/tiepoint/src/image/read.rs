@@ -258,6 +258,7 @@ fn open(
     })?;
     if shape.is_none() {
         image.hide_by(beside(path, &image, options)?)?;
+        image.bands = image.bands.or_else(|| pam::bands(path).filter(|_| image.white.is_none()));
     }
     Ok(image)
 }
