@@ -41,16 +41,20 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let names = names_of([&arguments.a, &arguments.b], format);
-            let placed = matches!(format, Some(MatchFormat::Qgis | MatchFormat::Vrt));
-            let place = |path| if placed { place_of(path, context) } else { Ok(None) };
-            let places = [place(&arguments.a)?, place(&arguments.b)?];
+            let place = |path, placed| if placed { place_of(path, context) } else { Ok(None) };
+            let is_qgis = format == Some(MatchFormat::Qgis);
+            let places = [
+                place(&arguments.a, is_qgis)?,
+                place(&arguments.b, is_qgis || format == Some(MatchFormat::Vrt))?,
+            ];
             let lacks = match &places[1] {
                 Some(of) if of.transform().is_none() => {
                     Some("it lies on the map by control points alone (gdalwarp lays it there)")
                 }
-                Some(of) if of.has_system() && of.epsg().is_none() => {
-                    Some("its coordinate system has no EPSG number")
+                Some(of) if !of.has_system() => {
+                    Some("it lies on the map by a world file, which names no coordinate system")
                 }
+                Some(of) if of.epsg().is_none() => Some("its coordinate system has no EPSG number"),
                 _ => None,
             };
             if let Some(lacks) = lacks {

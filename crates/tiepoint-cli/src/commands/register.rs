@@ -184,15 +184,7 @@ impl Laid {
             compression: arguments.tiff.compress,
             ..known
         };
-        write_picture(path, &self.file.image, &known, context)?;
-        // A world file names no coordinate system, which GDAL keeps elsewhere.
-        if place.as_ref().is_none_or(|place| !place.has_system())
-            && let Some(reason) = image::place_not_read(reference)
-        {
-            let missing = if place.is_some() { "coordinate system" } else { "place on the map" };
-            context.note(&format!("{shown} has no {missing}: {named} {reason}"));
-        }
-        Ok(())
+        write_picture(path, &self.file.image, &known, context)
     }
 
     fn write(

@@ -26,9 +26,16 @@ pub(crate) fn write_picture(
     Ok(())
 }
 
-/// Where the picture at `path` lies on a map, with a note if GDAL uses another place.
+/// Where the picture at `path` lies on a map, with a note if that is not read, or if GDAL uses another place.
 pub(crate) fn place_of(path: &Path, context: &Context) -> Outcome<Option<Georeference>> {
     let place = image::read_georeference(path)?;
+    // A world file names no coordinate system, which GDAL keeps elsewhere.
+    if place.as_ref().is_none_or(|place| !place.has_system())
+        && let Some(reason) = image::place_not_read(path)
+    {
+        let missing = if place.is_some() { "coordinate system" } else { "place on the map" };
+        context.note(&format!("results have no {missing}: {} {reason}", path.display()));
+    }
     if place.as_ref().is_some_and(|place| image::other_place(path, place)) {
         context.note(&format!(
             "{}: its .aux.xml file, which is not read, has another place on the map than the picture itself; GDAL and QGIS use \

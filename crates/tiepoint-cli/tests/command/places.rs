@@ -109,11 +109,21 @@ fn a_result_has_the_place_of_its_pixels() {
         "b.png.aux.xml",
         "<PAMDataset><SRS>x</SRS><GeoTransform>0, 1, 0, 0, 0, -1</GeoTransform></PAMDataset>",
     );
-    let told = folder.notes("register b.png a.png -o n.tif");
-    assert!(told.contains("aux.xml") && told.contains("gdal_translate"), "{told}");
+    let jp2: &[u8] = include_bytes!("../../../tiepoint/tests/samples/bands.jp2");
+    folder.put("gml.jp2", [jp2, b"\0\0\0\x10lbl gml.data"].concat());
+    for (line, reason) in [
+        ("register b.png a.png -o n.tif", "b.png has its place in an .aux.xml"),
+        ("match a.png b.png -o n.points", "b.png has its place in an .aux.xml"),
+        ("filter gauss b.png n.tif", "b.png has its place in an .aux.xml"),
+        ("filter gauss gml.jp2 n.tif --band 1", "gml.jp2 is a JPEG 2000"),
+    ] {
+        let told = folder.notes(line);
+        assert!(told.contains(&format!("results have no place on the map: {reason}")), "{line}: {told}");
+        assert!(told.contains("make a GeoTIFF of it"), "{told}");
+    }
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
     let told = folder.notes("register b.png a.png -o n.tif");
-    assert!(told.contains("n.tif has no coordinate system: b.png has its place in an .aux.xml"), "{told}");
+    assert!(told.contains("results have no coordinate system: b.png has its place in an .aux.xml"), "{told}");
 }
 
 /// GDAL and QGIS go by the file beside a GeoTIFF.
@@ -205,7 +215,8 @@ fn what_holds_no_data_covers_nothing() {
 fn points_without_a_coordinate_system_are_placed_by_what_lies_inside() {
     let folder = Folder::with("points", parts);
     folder.put("b.pgw", "0.5\n0\n0\n-0.5\n500000.25\n4599999.75\n");
-    folder.works("match a.png b.png -o pixels.points");
+    let told = folder.notes("match a.png b.png -o pixels.points");
+    assert!(told.contains("names no coordinate system, so pixels.points names none, and its mapX"), "{told}");
     let text = folder.text("pixels.points");
     let moved = |line: &str| {
         let (x, rest) = line.split_once(',').unwrap();

@@ -62,10 +62,16 @@ impl Layout {
         }
     }
 
-    /// Whether all colour channels of a pixel have this value; NaN equals nothing.
+    /// Whether the colours of a pixel have this value, which marks no data; NaN equals nothing.
     pub(super) fn marked<T: Pixel>(self, pixel: &[T], value: f64) -> bool {
-        let marked = |v: &T| v.to_f32() == value as f32;
-        pixel[self.first..self.first + self.colours].iter().all(marked)
+        self.lacks(pixel, |v| no_data::is(v, value as f32))
+    }
+
+    /// Whether a pixel lacks data where such values are none: one of its colours in floats, as their grey needs all three, or
+    /// all of 8 and 16 bits, where the value may be a colour like others, as 0 is that of red in pure green.
+    fn lacks<T: Pixel>(self, pixel: &[T], is_none: impl Fn(f32) -> bool) -> bool {
+        let mut colours = pixel[self.first..self.first + self.colours].iter().map(|v| is_none(v.to_f32()));
+        if T::WHITE == 1.0 { colours.any(|none| none) } else { colours.all(|none| none) }
     }
 }
 
@@ -228,9 +234,15 @@ impl FileImage {
         }
         // Values of another kind, such as derivatives, may equal the no-data value.
         let no_data = self.no_data.filter(|_| made.pixel() == self.image.pixel());
-        let image = if self.shown.is_some() { no_data::marked(made, &shown, no_data) } else { made };
-        let about = Self { bands: None, ..self.about() };
-        Ok(Self { image, layout, no_data, shown: self.shown.clone(), ..about })
+        let about = Self { bands: None, layout, no_data, ..self.about() };
+        let found = Self { image: made, shown: self.shown.clone(), ..about };
+        Ok(if self.shown.is_some() || no_data.is_some() { found.marked(&shown) } else { found })
+    }
+
+    /// [`no_data::marked`] by what is known of this image.
+    fn marked(self, valid: &Image<u8>) -> Self {
+        let channels = (self.layout, self.has_bands_apart());
+        Self { image: no_data::marked(self.image, valid, self.no_data, channels), ..self }
     }
 
     /// Its colour channels of the band that was asked for, with alpha, without the others.
@@ -289,10 +301,12 @@ impl FileImage {
             spread = Some(image);
         }
         let image = spread.as_ref().unwrap_or(&self.image);
-        let resampled = |image: AnyImage, valid: Image<u8>| {
-            let image = no_data::marked(image, &valid, self.no_data);
-            let shown = valid.data().contains(&0).then_some(valid);
-            Self { image, shown, orientation: 1, turned: false, ..self.about() }
+        let resampled = |mut image: AnyImage, valid: Image<u8>| {
+            if let (AnyImage::F32(to), AnyImage::F32(from), Some(alpha)) = (&mut image, &self.image, alpha) {
+                limit_alpha(to, from, alpha);
+            }
+            let found = Self { image, ..self.about() }.marked(&valid);
+            Self { shown: valid.data().contains(&0).then_some(valid), ..found }
         };
         let Some(shown) = &self.shown else {
             let outside = if matches!(image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
@@ -315,13 +329,20 @@ impl FileImage {
     /// `shown` without the pixels that the no-data value of the searched bands hides, whose other bands may hold data; `None`
     /// if no other is hidden, as a mask beside that value hides them.
     fn by_mask(&self, shown: &Image<u8>, no_data: f64) -> Option<Image<u8>> {
-        let Layout { channels, first, colours, .. } = self.layout;
+        let Layout { channels, .. } = self.layout;
         let shown = by_pixel!(self.image.view(), view => Image::from_fn(view.size(), |x, y| {
             let pixel = &view.row(y)[x * channels..][..channels];
-            let is_nan = no_data.is_nan() && pixel[first..first + colours].iter().all(|v| v.to_f32().is_nan());
+            let is_nan = no_data.is_nan() && self.layout.lacks(pixel, f32::is_nan);
             if is_nan || self.layout.marked(pixel, no_data) { 255 } else { shown.row(y)[x] }
         }));
         shown.data().contains(&0).then_some(shown)
+    }
+
+    /// Whether a mask hides pixels that the no-data value does not.
+    pub(crate) fn has_mask(&self) -> bool {
+        self.shown
+            .as_ref()
+            .is_some_and(|shown| self.no_data.is_none_or(|no_data| self.by_mask(shown, no_data).is_some()))
     }
 
     /// `shown`, in which the pixels whose searched bands have the no-data value are hidden.
@@ -370,6 +391,13 @@ fn copy_alpha<T: Pixel, F: Pixel>(to: &mut Image<T>, from: ImageView<'_, F>, alp
         let pixels = to.row_mut(y).iter_mut().skip(alpha).step_by(n);
         pixels.zip(values).for_each(|(to, v)| *to = T::from_f32(v.to_f32() * (T::WHITE / F::WHITE)));
     }
+}
+
+/// Takes alpha that interpolation has made less than 0 or more than all of `from` back to these limits.
+fn limit_alpha(to: &mut Image<f32>, from: &Image<f32>, alpha: usize) {
+    let n = to.channels();
+    let most = from.data().iter().skip(alpha).step_by(n).fold(0.0, |most: f32, v| most.max(*v));
+    to.data_mut().iter_mut().skip(alpha).step_by(n).for_each(|v| *v = v.clamp(0.0, most));
 }
 
 /// Applies `place` to every channel of an image, as floats that are NaN where `shown` is 0.

@@ -331,6 +331,42 @@ fn bands_of_integers_lack_data_one_by_one_and_colours_together() {
     assert!((20..100).contains(&third(&found, |v| v == 0)), "the hole stays");
     assert_eq!(found.row(11)[3 * 13..][..2], [100, 110], "other bands hold data there");
     assert!(third(&resampled(Layout::usual(3)), |v| v != 0 && v != 120) > 0, "0 is a value of a colour");
+    // What bicubic interpolation makes 0 beside an edge is no hole.
+    let edge = (0..1800).map(|i| if i / 3 % 30 < 15 - i % 3 { 1 } else { 60_000_u16 }).collect();
+    let edge = AnyImage::from(Image::from_vec(edge, size, 3).unwrap());
+    let file = FileImage { layout: bands, no_data: Some(0.0), ..edge.into() };
+    let options = WarpOptions::default().with_interpolation(Interpolation::Bicubic);
+    let found = file.resampled(size, |image, fill| warped(image, half, &options.with_fill(fill))).unwrap();
+    let AnyImage::U16(image) = &found.image else { panic!("the type stays") };
+    assert!(found.shown.is_none() && !image.data().contains(&0), "each band moves aside by itself");
+    // The same holds for what a filter computes, also of pixels that all hold data.
+    let filtered = file.filtered(Image::filled(size, 3, 0_u16).into()).unwrap();
+    assert_eq!(filtered.image, Image::filled(size, 3, 1_u16).into());
+}
+
+#[test]
+fn one_colour_without_data_spoils_the_grey_of_floats_but_not_of_words() {
+    let (cpu, options, size) = (Cpu::sequential(), ReadOptions::default(), Size::new(40, 30));
+    let (_folder, file) = scratch("tif");
+    let seen = |mark: f32, as_words: bool| {
+        let value = |i: usize| if i % 3 == 0 && i / 3 % 40 < 9 { mark } else { 100.0 + (i % 97) as f32 };
+        let data: Vec<f32> = (0..size.area() * 3).map(value).collect();
+        let image: AnyImage = match as_words {
+            true => Image::from_vec(data.iter().map(|v| *v as u16).collect(), size, 3).unwrap().into(),
+            false => Image::from_vec(data, size, 3).unwrap().into(),
+        };
+        write_known(&file, &image, &Known { no_data: Some(mark.into()), ..Known::default() }).unwrap();
+        let [whole, grey] =
+            [read_file(&file, &options), read_grey_alpha(&file, &options, &cpu)].map(|read| {
+                let read = read.unwrap();
+                let count = hidden(&read);
+                (read.prepared(Mask::All, Range::Auto, &cpu).unwrap().image.into_image(), count)
+            });
+        assert_eq!(whole, grey, "{mark}");
+        whole
+    };
+    assert_eq!(seen(-9999.0, false), seen(30_000.0, false), "its value has no influence");
+    assert_eq!((seen(-9999.0, false).1, seen(0.0, true).1), (9 * 30, 0));
 }
 
 #[test]
@@ -434,6 +470,8 @@ fn a_tiff_is_read_although_something_beside_its_pixels_is_odd() {
     assert_eq!(file_of(&no_length).image, pixels, "a strip without a length");
     let no_zero = changed(42113, &[2, 0, 1, 0, 0, 0, b'5', 0, 0, 0]);
     assert_eq!(file_of(&no_zero).no_data, Some(5.0), "no zero");
+    let comma = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', b',', b'0', 0]);
+    assert_eq!(file_of(&comma).no_data, Some(5.0), "a comma before fractions");
     let latin = changed(42113, &[2, 0, 4, 0, 0, 0, b'5', 0xe9, 0, 0]);
     assert_eq!(file_of(&latin).image, pixels, "Latin-1");
     let mut signed = tiff_of_bits(4, 1, b"\0\0\0\0", [0x7f, 0x80, 0x10, 0]);
@@ -538,10 +576,8 @@ fn colours_of_transparent_pixels_take_no_part_in_resampling() {
                 let alpha = pixel[n - 1] / white;
                 seen[usize::from(alpha < 0.9)] += usize::from(alpha > 0.0);
                 let least = pixel[..n - 1].iter().fold(white, |a, b| a.min(*b)) / white;
-                assert!(
-                    alpha.is_nan() || alpha <= 0.0 || least > 0.5,
-                    "{n}, {white}: {least} where alpha is {alpha}"
-                );
+                assert!((0.0..=1.0).contains(&alpha), "{n}, {white}: alpha {alpha}");
+                assert!(alpha <= 0.0 || least > 0.5, "{n}, {white}: {least} where alpha is {alpha}");
             };
             by_pixel!(&found, image => image.data().chunks_exact(n).map(|p| p.iter().map(|v| v.to_f32()).collect()).for_each(&mut pixel));
             assert!(seen[0] > 700 && seen[1] > 50, "{n}: alpha stays smooth: {seen:?}");

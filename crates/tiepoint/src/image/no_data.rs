@@ -1,10 +1,18 @@
 //! The value by which a file marks pixels that hold no data.
 
-use super::{AnyImage, FileImage, Image, ImageView, Pixel};
+use super::{AnyImage, FileImage, Image, ImageView, Layout, Pixel};
 use crate::by_pixel;
 
 /// GDAL's TIFF tag for that value, which it writes as text.
 pub(super) const TAG: u16 = 42113;
+
+/// Beyond this floats have no measurements.
+const END: f32 = 3.39e38;
+
+/// Whether a float is the no-data value. At the ends of floats it need not be the same, as in GDAL: texts lack digits.
+pub(super) fn is(v: f32, no_data: f32) -> bool {
+    v == no_data || v.abs().min(no_data.abs()) > END && v.signum() == no_data.signum()
+}
 
 /// A value as a pixel; `None` when an integer type cannot hold it. Floats take the nearest value.
 pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
@@ -13,31 +21,47 @@ pub(super) fn held<T: Pixel>(value: f64) -> Option<T> {
     (exact || T::WHITE == 1.0).then_some(held)
 }
 
-/// The image with the no-data value in all channels of the pixels that hold no data, and in place of NaN. Without such a
-/// value floats get NaN; integers that cannot hold the value get 0. A pixel with data that interpolation has given the
-/// no-data value is changed to the next value.
-pub(super) fn marked(mut image: AnyImage, valid: &Image<u8>, no_data: Option<f64>) -> AnyImage {
-    fn mark<T: Pixel>(image: &mut Image<T>, valid: &Image<u8>, value: Option<T>, otherwise: T, beside: T) {
-        let n = image.channels();
+/// The image with the no-data value in all channels of the pixels that hold no data, and in place of NaN; alpha is 0 there.
+/// Without such a value floats get NaN; integers that cannot hold the value get 0. Data that were computed and have the
+/// no-data value get the next one: with `apart` each channel by itself, else a pixel whose colours mark it.
+pub(super) fn marked(
+    mut image: AnyImage,
+    valid: &Image<u8>,
+    no_data: Option<f64>,
+    (layout, apart): (Layout, bool),
+) -> AnyImage {
+    fn mark<T: Pixel>(
+        image: &mut Image<T>,
+        valid: &Image<u8>,
+        (value, beside): (Option<T>, T),
+        (layout, apart): (Layout, bool),
+    ) {
+        let is_alpha = |i: usize| Some(i) == layout.alpha;
         // Most rows have data everywhere.
         for y in 0..image.size().height {
             if value.is_none() && !valid.row(y).contains(&0) {
                 continue;
             }
-            for (pixel, valid) in image.row_mut(y).chunks_exact_mut(n).zip(valid.row(y)) {
+            for (pixel, valid) in image.row_mut(y).chunks_exact_mut(layout.channels).zip(valid.row(y)) {
+                let fill = value.unwrap_or(T::from_f32(f32::NAN));
                 if *valid == 0 {
-                    pixel.fill(value.unwrap_or(otherwise));
+                    let values = pixel.iter_mut().enumerate();
+                    values.for_each(|(i, v)| *v = if is_alpha(i) { T::default() } else { fill });
                 } else if let Some(value) = value {
-                    if pixel.iter().all(|v| *v == value) {
-                        pixel[0] = beside;
+                    if apart {
+                        let values = pixel.iter_mut().enumerate();
+                        let equal = values.filter(|(i, v)| !is_alpha(*i) && **v == value);
+                        equal.for_each(|(_, v)| *v = beside);
+                    } else if layout.marked(pixel, value.to_f32().into()) {
+                        pixel[layout.first] = beside;
                     }
                     pixel.iter_mut().filter(|v| v.to_f32().is_nan()).for_each(|v| *v = value);
                 }
             }
         }
     }
-    let value = no_data.unwrap_or(f64::NAN);
-    by_pixel!(&mut image, i => mark(i, valid, no_data.and_then(held), Pixel::from_f32(f32::NAN), beside(value)));
+    let beside_of = no_data.unwrap_or(f64::NAN);
+    by_pixel!(&mut image, i => mark(i, valid, (no_data.and_then(held), beside(beside_of)), (layout, apart)));
     image
 }
 
@@ -57,7 +81,8 @@ pub(super) fn with_holes<T: Pixel>(
     alpha: Option<usize>,
 ) -> Option<Image<f32>> {
     let (value, n) = (held::<T>(no_data)?, image.channels());
-    let marks = |(i, v): (usize, &T)| (*v == value || v.to_f32().is_nan()) && Some(i % n) != alpha;
+    let marks =
+        |(i, v): (usize, &T)| (is(v.to_f32(), value.to_f32()) || v.to_f32().is_nan()) && Some(i % n) != alpha;
     if !(0..image.size().height).any(|y| image.row(y).iter().enumerate().any(marks)) {
         return None;
     }
@@ -123,7 +148,7 @@ pub(super) fn unnamed(values: impl Iterator<Item = f32>) -> Option<(f32, usize)>
 pub(super) fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
     for y in 0..image.size().height {
         let pixels = shown.row_mut(y).iter_mut().zip(image.row(y).chunks_exact(image.channels()));
-        pixels.filter(|(_, p)| p.iter().all(|v| v.to_f32() == no_data)).for_each(|(s, _)| *s = 0);
+        pixels.filter(|(_, p)| p.iter().all(|v| is(v.to_f32(), no_data))).for_each(|(s, _)| *s = 0);
     }
 }
 
@@ -139,7 +164,7 @@ pub(super) fn to_nan(image: &mut AnyImage, shown: ImageView<'_, u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{unnamed, within_floats};
+    use super::{is, unnamed, within_floats};
     use crate::image::{AnyImage, FileImage, Image, Size};
 
     #[test]
@@ -151,6 +176,20 @@ mod tests {
         let AnyImage::F32(image) = &file.image else { panic!("floats") };
         assert!(file.no_data.unwrap().is_nan() && image.data()[1].is_nan(), "{file:?}");
         assert_eq!([image.data()[0], image.data()[2]], [1.0, f32::INFINITY], "others stay");
+    }
+
+    #[test]
+    fn the_ends_of_floats_need_few_digits() {
+        for (value, pixel, same) in [
+            (-3.402823e38, f32::MIN, true),
+            (-3.4e38, f32::MIN, true),
+            (-3.4e38, -3.4e38, true),
+            (3.40282e38, f32::MIN, false),
+            (-9999.0, -9999.001, false),
+            (0.0, f32::from_bits(1), false),
+        ] {
+            assert_eq!(is(pixel, value), same, "{value}, {pixel}");
+        }
     }
 
     #[test]

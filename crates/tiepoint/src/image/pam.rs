@@ -1,5 +1,6 @@
 //! What GDAL keeps about a picture in `FILE.aux.xml` beside it, which it prefers to what the picture itself says.
 
+use super::tiff::bands::of_elements;
 use roxmltree::{Document, Node};
 use std::{fs::File, io::Read, path::Path};
 
@@ -29,6 +30,11 @@ pub(super) fn no_data(path: &Path, band: usize) -> Option<f64> {
     })
 }
 
+/// What it says of the bands of the picture at `path`, as [`FileImage::bands`](super::FileImage::bands) holds it.
+pub(super) fn bands(path: &Path) -> Option<String> {
+    found(path, of_elements)
+}
+
 /// The place of the picture at `path`, as [`Georeference::transform`](super::Georeference::transform) gives it.
 pub(super) fn transform(path: &Path) -> Option<[f64; 6]> {
     found(path, |root| {
@@ -51,7 +57,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::files::tests::Folder;
     use crate::image::{AnyImage, Georeference, Image, ReadOptions, Size};
-    use crate::image::{other_place, read_file, read_grey_alpha, write};
+    use crate::image::{other_place, read_file, read_grey_alpha, write, write_known};
 
     #[test]
     fn the_no_data_value_beside_a_picture_of_any_format_counts() {
@@ -97,6 +103,22 @@ mod tests {
             AnyImage::from(Image::from_vec(vec![0_u8, 64, 255], Size::new(3, 1), 1).unwrap())
         );
         assert_eq!(found.shown.unwrap().data(), [255, 0, 255]);
+    }
+
+    #[test]
+    fn scale_and_offset_beside_a_picture_hold_for_what_is_made_of_it() {
+        let folder = Folder::new("pam-bands");
+        let path = folder.join("a.png");
+        write(&path, &Image::<u16>::new(Size::new(4, 3))).unwrap();
+        let text = "<PAMDataset><PAMRasterBand band=\"1\"><Offset>-0.1</Offset><Scale>1E-4</Scale><UnitType>&lt;m</UnitType>\
+                    <Histograms/></PAMRasterBand></PAMDataset>";
+        std::fs::write(path.with_added_extension(EXTENSION), text).unwrap();
+        let found = read_file(&path, &ReadOptions::default()).unwrap();
+        let to = folder.join("b.tif");
+        write_known(&to, &found.image, &found.known()).unwrap();
+        let bands = read_file(&to, &ReadOptions::default()).unwrap().bands.unwrap();
+        let expected = "<Scale>1E-4</Scale><Offset>-0.1</Offset><UnitType>&lt;m</UnitType>";
+        assert_eq!(crate::image::tiff::bands::elements(&bands, 0), expected);
     }
 
     #[test]

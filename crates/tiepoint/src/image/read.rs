@@ -200,8 +200,9 @@ pub fn other_place(path: impl AsRef<Path>, place: &Georeference) -> bool {
 /// Why [`read_georeference`] may miss a place on a map that the image at `path` has: it is a JPEG 2000 with a map, a pipe, or
 /// GDAL keeps it in a file beside it.
 pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
-    /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3).
-    const BOX: [u8; 16] = *b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03";
+    /// The identifier of the box that holds a GeoTIFF (the `GeoJP2` encoding, version 1.0.3), and the label of that with GML.
+    const BOXES: [&[u8]; 2] =
+        [b"\xb1\x4b\xf8\xbd\x08\x3d\x4b\x43\xa5\xae\x8c\xd7\xd5\xa6\xce\x03", b"gml.data"];
     /// Bytes that are searched: the boxes before the pixels are shorter.
     const MOST: u64 = 1 << 20;
     let path = path.as_ref();
@@ -216,7 +217,8 @@ pub fn place_not_read(path: impl AsRef<Path>) -> Option<&'static str> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut head).ok()?;
     let is_jp2 = head.get(4..8) == Some(b"jP  ");
-    let has_place = is_jp2 && head.windows(BOX.len()).any(|bytes| bytes == BOX);
+    let holds = |mark: &[u8]| head.windows(mark.len()).any(|bytes| bytes == mark);
+    let has_place = is_jp2 && BOXES.into_iter().any(holds);
     has_place.then_some("is a JPEG 2000, whose place is not read; make a GeoTIFF of it")
 }
 
@@ -256,6 +258,7 @@ fn open(
     })?;
     if shape.is_none() {
         image.hide_by(beside(path, &image, options)?)?;
+        image.bands = image.bands.or_else(|| pam::bands(path).filter(|_| image.white.is_none()));
     }
     Ok(image)
 }

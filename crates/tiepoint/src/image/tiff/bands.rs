@@ -6,14 +6,20 @@ use roxmltree::{Document, Node};
 /// `GDAL_METADATA`.
 pub(super) const TAG: u16 = 42112;
 
-/// The roles of items that also hold for other pixels of the same bands.
-const ROLES: [&str; 5] = ["scale", "offset", "unittype", "description", "colorinterp"];
+/// The roles of items that also hold for other pixels of the same bands, and the elements for them in GDAL's other files.
+const ROLES: [(&str, &str); 5] = [
+    ("scale", "Scale"),
+    ("offset", "Offset"),
+    ("unittype", "UnitType"),
+    ("description", "Description"),
+    ("colorinterp", "ColorInterp"),
+];
 
 /// The text of a tag with the items that are kept in results; `None` if it has none, or is no XML.
 pub(super) fn kept(text: &str) -> Option<String> {
     let document = Document::parse(text.trim_end_matches('\0')).ok()?;
     let items = document.root_element().children().filter_map(|item| {
-        let role = item.attribute("role").filter(|role| ROLES.contains(role))?;
+        let role = item.attribute("role").filter(|role| ROLES.iter().any(|(known, _)| known == role))?;
         let (name, sample): (_, u32) = (item.attribute("name")?, item.attribute("sample")?.parse().ok()?);
         // Results have no colour table.
         if (role, item.text()?) == ("colorinterp", "Palette") {
@@ -22,8 +28,25 @@ pub(super) fn kept(text: &str) -> Option<String> {
         let [name, value] = [name, item.text()?].map(escaped);
         Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
     });
-    let items: String = items.collect();
+    of_items(items.collect())
+}
+
+fn of_items(items: String) -> Option<String> {
     (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
+}
+
+/// The same of GDAL's `FILE.aux.xml`, without colours.
+pub(in crate::image) fn of_elements(root: Node<'_, '_>) -> Option<String> {
+    let bands = root.children().filter(|band| band.has_tag_name("PAMRasterBand"));
+    let items = bands.flat_map(|band| {
+        let sample = band.attribute("band").and_then(|number| number.parse::<u32>().ok()?.checked_sub(1));
+        ROLES[..4].iter().filter_map(move |(role, name)| {
+            let value = band.children().find(|child| child.has_tag_name(*name))?.text()?;
+            let (sample, value, name) = (sample?, escaped(&escaped(value)), role.to_uppercase());
+            Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
+        })
+    });
+    of_items(items.collect())
 }
 
 /// The items of a band, counted from 0, as elements of a GDAL virtual raster.
@@ -31,14 +54,8 @@ pub(crate) fn elements(kept: &str, band: usize) -> String {
     let Ok(document) = Document::parse(kept) else { return String::new() };
     let element = |item: Node<'_, '_>| {
         item.attribute("sample").filter(|sample| *sample == band.to_string())?;
-        let name = match item.attribute("role")? {
-            "scale" => "Scale",
-            "offset" => "Offset",
-            "unittype" => "UnitType",
-            "description" => "Description",
-            "colorinterp" => "ColorInterp",
-            _ => return None,
-        };
+        let role = item.attribute("role")?;
+        let (_, name) = ROLES.iter().find(|(known, _)| *known == role)?;
         // GDAL escapes the text of an item twice.
         Some(format!("<{name}>{}</{name}>", escaped(&unescaped(item.text()?))))
     };

@@ -146,8 +146,9 @@ impl Plan {
         let mut words = |tag| {
             text(decoder, tag).map(|found| found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         };
-        // A text that is not a number is ignored.
-        let told = words(no_data::TAG)?.and_then(|text| text.trim_matches(' ').parse().ok());
+        // A text that is not a number is ignored; GDAL also reads a comma before fractions.
+        let told =
+            words(no_data::TAG)?.and_then(|text| text.trim_matches(' ').replace(',', ".").parse().ok());
         let no_data = request.no_data.or(told);
         let keeps_values = matches!(bits, 8 | 16 | 32 | 64) && matches!(colour, Colour::AsIs);
         let bands = words(bands::TAG)?.filter(|_| keeps_values).and_then(|text| bands::kept(&text));

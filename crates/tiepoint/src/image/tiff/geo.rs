@@ -22,8 +22,13 @@ const TEXT: u16 = 34737;
 
 /// The keys of the coordinate system, on a plane or on the globe.
 const SYSTEMS: [u64; 2] = [3072, 2048];
-/// The value of these keys for a system without a number in EPSG's list.
+/// The value of these keys, and of that of the unit, for what has no number in EPSG's list.
 const USER_DEFINED: u64 = 32767;
+/// The key that says which of the two counts: on a plane (1), or on the globe (2, 3).
+const MODEL: u64 = 1024;
+/// The key of the unit on a plane.
+const UNIT: u64 = 3076;
+const METRE: u64 = 9001;
 
 /// The key that says whether places are those of a pixel's corner (1) or of its centre (2).
 const RASTER_TYPE: u64 = 1025;
@@ -112,8 +117,20 @@ impl Georeference {
 
     /// The number of the coordinate system in EPSG's list, if the file gives one.
     pub fn epsg(&self) -> Option<u64> {
-        let system = SYSTEMS.iter().find_map(|&system| self.key(system));
-        system.filter(|&number| number > 0 && number < USER_DEFINED)
+        let [plane, globe] = SYSTEMS.map(|system| self.key(system));
+        let system = match self.key(MODEL) {
+            Some(1) => plane,
+            Some(2 | 3) => globe,
+            Some(_) => None,
+            None => plane.or(globe),
+        };
+        // Another unit makes another system; of UTM zones it is known that theirs is the metre.
+        let is_changed = |number| match self.key(UNIT) {
+            Some(USER_DEFINED) => true,
+            Some(unit) if unit != METRE => matches!(number, 25828..=25838 | 26901..=26923 | 32601..=32760),
+            _ => false,
+        };
+        system.filter(|&number| number > 0 && number < USER_DEFINED && !is_changed(number))
     }
 
     fn doubles(&self, tag: u16) -> Option<Vec<f64>> {
@@ -127,18 +144,16 @@ impl Georeference {
     }
 
     /// From pixels to the map, as GDAL and `affine` have it: x = a · column + b · row + c, y = d · column + e · row + f,
-    /// where (0, 0) is the outer corner of the first pixel. `None` where the file has several tie points or none, or a
-    /// transform that cannot be inverted.
+    /// where (0, 0) is the outer corner of the first pixel. As in GDAL, a scale comes before a matrix, counts rows downwards, and
+    /// holds for the first tie point. `None` where the file has tie points alone or none, or a transform that cannot be inverted.
     pub fn transform(&self) -> Option<[f64; 6]> {
-        let transform = match self.doubles(TRANSFORMATION).as_deref() {
-            Some([a, b, _, c, d, e, _, f, ..]) => [*a, *b, *c, *d, *e, *f],
-            Some(_) => return None,
-            None => match (self.doubles(SCALE).as_deref()?, self.doubles(TIE_POINTS).as_deref()?) {
-                ([sx, sy, ..], [column, row, _, x, y, _]) => {
-                    [*sx, 0.0, x - column * sx, 0.0, -sy, y + row * sy]
-                }
-                _ => return None,
-            },
+        let found = [SCALE, TIE_POINTS, TRANSFORMATION].map(|tag| self.doubles(tag).unwrap_or_default());
+        let transform = match found.each_ref().map(Vec::as_slice) {
+            [[sx, sy, ..], [column, row, _, x, y, _, ..], _] if *sx != 0.0 && *sy != 0.0 => {
+                [*sx, 0.0, x - column * sx, 0.0, -sy.abs(), y + row * sy.abs()]
+            }
+            [_, _, [a, b, _, c, d, e, _, f, ..]] => [*a, *b, *c, *d, *e, *f],
+            _ => return None,
         };
         let [a, b, mut c, d, e, mut f] = transform;
         if self.key(RASTER_TYPE) == Some(CENTRE) {
@@ -160,7 +175,11 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
         Ok::<_, Fault>(())
     };
     for tag in DOUBLES {
-        find(tag, FieldType::Double, |v| Ok(v.into_f64_vec()?.into_iter().map(f64::to_bits).collect()))?;
+        find(tag, FieldType::Double, |v| {
+            // Some programs write floats.
+            let floats = v.clone().into_f32_vec().map(|v| v.into_iter().map(f64::from).collect());
+            Ok(floats.or_else(|_| v.into_f64_vec())?.into_iter().map(f64::to_bits).collect())
+        })?;
     }
     find(KEYS, FieldType::Short, |v| Ok(v.into_u16_vec()?.into_iter().map(u64::from).collect()))?;
     if let Some(bytes) = text(&mut decoder, TEXT)? {
@@ -186,11 +205,11 @@ mod tests {
         let mut tag = |tag, values: &[f64]| {
             image.encoder().write_tag(Tag::from_u16_exhaustive(tag), values).unwrap();
         };
-        tag(33550, &[0.5, 0.5, 0.0]);
         tag(33922, &[0.0, 0.0, 0.0, 300_000.0, 5_000_000.0, 0.0]);
         tag(34264, &[f64::MIN_POSITIVE; 16]);
         tag(34736, &[6_378_137.0]);
         tag(50844, &std::array::from_fn::<f64, 92, _>(|i| i as f64));
+        image.encoder().write_tag(Tag::ModelPixelScaleTag, &[0.5_f32, 0.5, 0.0][..]).unwrap();
         image
             .encoder()
             .write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 2, 1024, 0, 1, 1, 3072, 0, 1, 32633][..])
@@ -231,6 +250,25 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_that_of_the_kind_and_the_unit_of_the_system() {
+        for (keys, number) in [
+            (vec![(SYSTEMS[0], 32632)], Some(32632)),
+            (vec![(MODEL, 1), (SYSTEMS[1], 4326), (SYSTEMS[0], 32632), (UNIT, METRE)], Some(32632)),
+            (vec![(MODEL, 1), (SYSTEMS[0], 2263), (UNIT, 9003)], Some(2263)),
+            (vec![(MODEL, 1), (SYSTEMS[0], 32632), (UNIT, 9003)], None),
+            (vec![(MODEL, 1), (SYSTEMS[0], 2263), (UNIT, USER_DEFINED)], None),
+            (vec![(MODEL, 1), (SYSTEMS[1], 4326)], None),
+            (vec![(MODEL, 2), (SYSTEMS[1], 4326)], Some(4326)),
+            (vec![(MODEL, USER_DEFINED), (SYSTEMS[1], 4326)], None),
+        ] {
+            let entries = keys.iter().flat_map(|(key, value)| [*key, 0, 1, *value]);
+            let values = [1, 1, 0, keys.len() as u64].into_iter().chain(entries).collect();
+            let place = Georeference { fields: vec![Field { tag: KEYS, kind: FieldType::Short, values }] };
+            assert_eq!(place.epsg(), number, "{keys:?}");
+        }
+    }
+
+    #[test]
     fn a_transform_is_that_of_the_tags() {
         for transform in [[0.5, 0.0, 3e5, 0.0, -0.25, 5e6], [1.0, 0.5, -7.0, 0.25, -2.0, 9.0]] {
             let mut place = Georeference::of_transform(transform);
@@ -244,6 +282,13 @@ mod tests {
             assert_eq!(Georeference { fields: place.fields[1..].to_vec() }.transform(), None);
         }
         assert_eq!(Georeference::of_transform([1.0, 2.0, 0.0, 2.0, 4.0, 0.0]).transform(), None, "no area");
+        // The sign of a scale, further tie points and a matrix beside it change nothing.
+        let scaled = Georeference::of_transform([2.0, 0.0, 100.0, 0.0, -3.0, 500.0]);
+        let mut odd = scaled.clone();
+        odd.fields[0].values[1] = (-3.0_f64).to_bits();
+        odd.fields[1].values.extend([4.0, 0.0, 0.0, 7.0, 8.0, 0.0].map(f64::to_bits));
+        odd.fields.extend(Georeference::of_transform([1.0, 0.5, -7.0, 0.25, -2.0, 9.0]).fields);
+        assert_eq!(odd.transform(), scaled.transform());
     }
 
     #[test]
@@ -277,7 +322,8 @@ mod tests {
         let mut file = Vec::new();
         made(TiffEncoder::new(Cursor::new(&mut file)).unwrap());
         std::fs::write(path("with.tif"), &file).unwrap();
-        let place = read_georeference(path("with.tif")).unwrap().unwrap();
+        let mut place = read_georeference(path("with.tif")).unwrap().unwrap();
+        place.fields.retain(|field| field.tag != SCALE);
         let refused =
             write_known(path("with.png"), &image, &Known { place: Some(&place), ..Known::default() });
         assert!(matches!(refused, Err(Error::Format { .. })), "{refused:?}");

@@ -83,7 +83,7 @@ pub(in crate::image) fn stored(source: impl Source) -> Result<Stored, Fault> {
         (Kind::Float, _) => "Float64",
     };
     let no_data = text(&mut decoder, crate::image::no_data::TAG)?;
-    let no_data = no_data.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let no_data = no_data.map(|bytes| String::from_utf8_lossy(&bytes).trim().replace(',', "."));
     let no_data = no_data.filter(|text| text.parse::<f64>().is_ok());
     Ok(Stored { palette: matches!(found, Some(3 | 5)), kind: Some(kind), no_data })
 }

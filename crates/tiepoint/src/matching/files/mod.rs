@@ -173,7 +173,7 @@ pub fn write_matches<'a>(
             let [first, second] = images.names;
             let Some(on_map) = on_map else {
                 return refused(format!(
-                    "{second} has no place on a map (GeoTIFF, world file): use .points for pixels"
+                    "{second} has no place on a map that is read (GeoTIFF, world file): use .points for pixels"
                 ));
             };
             vrt(path, first, on_map, inliers())
@@ -279,7 +279,7 @@ fn vrt<'r>(
             write!(out, "  <VRTRasterBand dataType=\"{kind}\" band=\"{band}\">{no_data}{about}")?;
             writeln!(out, "{begin}{band}{end}")?;
         }
-        if file.shown.is_some() && file.no_data.is_none() && file.layout.alpha.is_none() {
+        if file.has_mask() && file.layout.alpha.is_none() {
             writeln!(out, "  <MaskBand><VRTRasterBand dataType=\"Byte\">{begin}mask,1{end}</MaskBand>")?;
         }
         writeln!(out, "</VRTDataset>")
@@ -414,15 +414,21 @@ mod tests {
             name.replace('&', "&amp;")
         );
         assert_eq!(std::fs::read_to_string(path("vrt")).unwrap(), expected);
-        let masked = crate::image::Known {
-            valid: Some(&crate::image::Image::from_fn(Size::new(7, 5), |x, _| if x < 3 { 0 } else { 255 })),
-            ..crate::image::Known::default()
-        };
-        let grey = crate::image::Image::<u16>::new(Size::new(7, 5));
-        crate::image::write_known(&source, &grey, &masked).unwrap();
-        write_matches(path("vrt"), None, images, &twice).unwrap();
-        let text_of = std::fs::read_to_string(path("vrt")).unwrap();
-        assert!(text_of.contains("<MaskBand>") && text_of.contains("<SourceBand>mask,1<"), "{text_of}");
+        let mask = crate::image::Image::from_fn(Size::new(7, 5), |x, _| if x < 3 { 0_u8 } else { 255 });
+        let grey = crate::image::Image::from_fn(Size::new(7, 5), |x, _| x as u16);
+        crate::image::write(path("png"), &mask).unwrap();
+        for (no_data, is_masked) in [(None, true), (Some(0.0), true), (Some(0.0), false)] {
+            let known = crate::image::Known { no_data, ..crate::image::Known::default() };
+            crate::image::write_known(&source, &grey, &known).unwrap();
+            if is_masked {
+                std::fs::copy(path("png"), source.with_added_extension("msk")).unwrap();
+            }
+            write_matches(path("vrt"), None, images, &twice).unwrap();
+            let text_of = std::fs::read_to_string(path("vrt")).unwrap();
+            let said = ["<MaskBand>", "<SourceBand>mask,1<"].map(|said| text_of.contains(said));
+            assert_eq!(said, [is_masked; 2], "{text_of}");
+        }
+        std::fs::remove_file(source.with_added_extension("msk")).ok();
         // What the file says of its bands stays: their type, name and scale, the value of no data.
         let mut encoder = TiffEncoder::new(std::fs::File::create(&source).unwrap()).unwrap();
         let mut image = encoder.new_image::<GrayI32>(7, 5).unwrap();
