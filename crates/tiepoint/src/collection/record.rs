@@ -64,15 +64,6 @@ impl<T> Found<T> {
         }
     }
 
-    /// As [`and_then`](Self::and_then), where `f` reads more of the file at `path`.
-    fn then_read<U>(self, path: &Path, f: impl FnOnce(T) -> io::Result<Found<U>>) -> Result<Found<U>> {
-        match self {
-            Self::Whole(content) => f(content).map_err(|e| Error::io(path, e)),
-            Self::Missing => Ok(Found::Missing),
-            Self::Unfit(reason) => Ok(Found::Unfit(reason)),
-        }
-    }
-
     pub(super) fn whole(self) -> Option<T> {
         match self {
             Self::Whole(content) => Some(content),
@@ -140,25 +131,27 @@ pub(super) fn write(
     })
 }
 
-/// Opens a regular file. A device or a pipe is unfit, because reading it might never end.
-fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
-    let opened = || -> io::Result<_> {
-        if !fs::metadata(path)?.is_file() {
-            return Ok(Found::Unfit("is no regular file".into()));
-        }
-        let file = File::open(path)?;
-        let found = file.metadata()?;
-        Ok(Found::Whole((file, found)))
+/// What `read` finds in a regular file. A device or a pipe is unfit, because reading it might never end.
+fn in_file<T>(
+    path: &Path,
+    read: impl FnOnce(File, fs::Metadata) -> io::Result<Found<T>>,
+) -> Result<Found<T>> {
+    let opened = || match fs::metadata(path)?.is_file() {
+        true => File::open(path).and_then(|file| Ok(Some((file.metadata()?, file)))),
+        false => Ok(None),
     };
-    match opened() {
+    let found = match opened() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-        opened => opened.map_err(|e| Error::io(path, e)),
-    }
+        Err(e) => Err(e),
+        Ok(None) => Ok(Found::Unfit("is no regular file".into())),
+        Ok(Some((meta, file))) => read(file, meta),
+    };
+    found.map_err(|e| Error::io(path, e))
 }
 
 /// The bytes of a regular file, and its metadata.
 pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
-    open(path)?.then_read(path, |(mut file, meta)| {
+    in_file(path, |mut file, meta| {
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
         file.read_to_end(&mut bytes)?;
         Ok(Found::Whole((bytes, meta)))
@@ -168,7 +161,7 @@ pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
 /// The head of a file that `write` wrote for this kind and fingerprint. The length of the file is checked, but its body
 /// is not read.
 pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
-    open(path)?.then_read(path, |(mut file, meta)| {
+    in_file(path, |mut file, meta| {
         let mut front = vec![0; HEADER.min(usize::try_from(meta.len()).unwrap_or(HEADER))];
         file.read_exact(&mut front)?;
         let [head, _] = match lengths(&front, meta.len(), kind, fingerprint) {
