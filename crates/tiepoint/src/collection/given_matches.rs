@@ -12,23 +12,16 @@ use super::Collection;
 use super::features::State;
 use super::pairs::Names;
 use super::record::{self, Fields, Found, Kind, fingerprint};
-use crate::feature::Features;
 use crate::feature::files::arrays::Array;
 use crate::feature::files::hdf5::Hdf5;
 use crate::files::{Disk, read_text};
 use crate::matching::files::{MatchSides, parse_matches};
-use crate::matching::{Match, given_matches};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Matches of pairs, by photographs, the smaller number first.
 pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
-
-/// The matches of a pair among those that are given, as a search that found them would give them.
-pub(super) fn of_pair(given: &ByPair, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
-    given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))
-}
 
 /// Matches as a file gives them.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::folder::text_of;
 use super::record::{Found, Kind, fingerprint};
 use super::round::{Round, TileKind};
 use super::search::Search;
-use super::structure::{self, StructureSearch};
+use super::structure;
 use super::tile::{PAIR, pair_length};
 use super::{Collection, MatchDevices, PairChoice, PairSet, Shard, closure};
 use crate::Result;
@@ -81,14 +81,16 @@ impl Collection {
         let states = Arc::new(self.states(cpu)?);
         let first = self.first_round(&states)?;
         let given = &self.given_matches()?;
-        let search = |round: &Round<'_>| {
+        type Run<'r> = &'r dyn Fn(Search<'_, '_>, u64) -> Result<()>;
+        let work = |round: &Round<'_>, run: Run<'_>| {
             round.work(
                 shard,
                 cpu,
                 |index| round.load(index),
-                |tiles, pairs| Search { collection: self, given, tiles, cpu }.run(devices, pairs),
+                |tiles, pairs| run(Search { collection: self, given, tiles, cpu }, pairs),
             )
         };
+        let search = |round: &Round<'_>| work(round, &|search, pairs| search.run(devices, pairs));
         let mut matched = Matched::default();
         matched.add(search(&first)?);
         match self.closure_round(&first, &states, cpu)? {
@@ -97,15 +99,7 @@ impl Collection {
         }
         match self.structure_round(&first, &states, cpu)? {
             Some(round) => {
-                let done = round.work(
-                    shard,
-                    cpu,
-                    |index| round.load(index),
-                    |tiles, pairs| {
-                        let threads = (cpu.threads() as u64).min(pairs) as usize;
-                        StructureSearch { collection: self, tiles, cpu }.run(threads)
-                    },
-                )?;
+                let done = work(&round, &|search, pairs| search.by_structure(pairs))?;
                 // Pairs that are left out were counted when features were matched.
                 matched.add(Matched { structure: done.pairs, pairs: 0, left_out: 0, ..done });
             }

@@ -8,7 +8,7 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
-use super::given_matches::{ByPair, of_pair};
+use super::given_matches::ByPair;
 use super::pace::Pace;
 use super::tile::Outcome;
 use super::verify::Candidate;
@@ -18,7 +18,7 @@ use super::workers::{Job, Stop, side_by_side};
 use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
-use crate::matching::{Match, match_features};
+use crate::matching::{Match, given_matches, match_features};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ impl Search<'_, '_> {
     }
 
     /// A processor for the calling thread.
-    fn one_thread(&self) -> Processor {
+    pub(super) fn one_thread(&self) -> Processor {
         Cpu::sequential().ending_with(self.cpu).into()
     }
 
@@ -102,7 +102,7 @@ impl Search<'_, '_> {
         processor: &Processor,
     ) -> Result<Vec<Match>> {
         match self.given {
-            Some(given) => Ok(of_pair(given, pair, [a, b])),
+            Some(given) => Ok(given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))),
             None => match_features(a, b, &self.collection.options().matching, processor),
         }
     }
@@ -177,8 +177,12 @@ impl Search<'_, '_> {
 
     /// The matches of some pairs, from the GPU unless they are too much for it.
     fn matches(&self, pairs: &[([u32; 2], [&Arc<Features>; 2])], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
-        if let Some(given) = self.given {
-            return Ok(pairs.iter().map(|(pair, [a, b])| of_pair(given, *pair, [a, b])).collect());
+        let on_cpu = || {
+            let processor = self.one_thread();
+            pairs.iter().map(|(pair, [a, b])| self.match_pair(*pair, [a, b], &processor)).collect()
+        };
+        if self.given.is_some() {
+            return on_cpu();
         }
         let MatchGpu { processor, uploaded, .. } = gpu;
         let options = &self.collection.options().matching;
@@ -200,8 +204,7 @@ impl Search<'_, '_> {
         match found {
             Err(error) if error.is_device_limit() => {
                 processor.fall_back("matching", &error);
-                let on_cpu = self.one_thread();
-                pairs.iter().map(|(pair, [a, b])| self.match_pair(*pair, [a, b], &on_cpu)).collect()
+                on_cpu()
             }
             found => {
                 processor.count_computed(Computing::Gpu);
