@@ -3,7 +3,8 @@
 use super::camera::{Camera, cameras};
 use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
-use super::{CollectionOptions, FeatureOptions, PairOptions, Shard, features, pairs, structure};
+use super::{CollectionOptions, FeatureOptions, PairOptions, Shard};
+use super::{features, matches, pairs, structure, top_scale};
 use crate::device::Cpu;
 use crate::files::{Disk, folder_of, read_within, remove_unfinished, waits_for_disk, write_atomically};
 use crate::image::{ReadOptions, Size};
@@ -11,7 +12,7 @@ use crate::options::{Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -103,7 +104,11 @@ impl Collection {
         }
         let mut collection = Self::new(work, options.clone(), block, now);
         collection.read_touched(cpu)?;
-        let now = Head { format: FORMAT, stages: versions(), block, options: value_of(options)? };
+        let stages = json!({
+            "features": features::VERSION, "pairs": pairs::VERSION,
+            "top_scale": top_scale::VERSION, "match": matches::VERSION,
+        });
+        let now = Head { format: FORMAT, stages, block, options: value_of(options)? };
         if head.is_none_or(|head| head != now) {
             write_json(&collection.folder.join(OPTIONS), &now)?;
         }
@@ -385,13 +390,7 @@ impl Collection {
 /// the stage that needs it reports why.
 pub(super) fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     let (bytes, meta) = content(path).ok()?.whole()?;
-    FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
-}
-
-fn versions() -> Value {
-    let [features, pairs, top_scale, tiles] =
-        [features::VERSION, pairs::VERSION, super::top_scale::VERSION, super::matches::VERSION];
-    serde_json::json!({ "features": features, "pairs": pairs, "top_scale": top_scale, "match": tiles })
+    FileVersion::of(&meta).is_untouched(found).then(|| fingerprint([&bytes[..]]))
 }
 
 /// The options without the names of files and folders, of which only the contents matter.

@@ -182,7 +182,7 @@ impl Collection {
     }
 
     fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Forecast {
-        let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
+        let todo = photographs.iter().zip(states).filter(|(_, state)| state.is_missing());
         let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();
         let millions = todo.iter().map(|&i| self.pixels(i)).sum::<f64>() / 1e6;
         let searches = if self.options().features.sift.domain_size_pooling { POOLED } else { 1.0 };
@@ -271,7 +271,7 @@ impl Collection {
 
     /// The number of features of a photograph, or the most that it may have.
     fn most(&self, index: usize, state: &State) -> f64 {
-        if matches!(state, State::Missing(_)) { self.at_most(index) } else { state.count() as f64 }
+        if state.is_missing() { self.at_most(index) } else { state.count() as f64 }
     }
 
     /// The most features that may be found in a photograph.

@@ -72,7 +72,7 @@ impl Collection {
             add(&mut by_pair, pair, matches);
         }
         let states = self.states(cpu)?;
-        let missing = |i: &&u32| matches!(states[**i as usize], State::Missing(_));
+        let missing = |i: &&u32| states[**i as usize].is_missing();
         if let Some(first) = by_pair.keys().flatten().find(missing) {
             let name = &self.photographs()[*first as usize].name;
             return Err(Error::Mismatch(format!(
@@ -254,11 +254,11 @@ fn add_row(given: &mut Given, [a, b]: [u32; 2], array: Array) -> std::result::Re
 fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     let fault = |reason: String| Error::format(path, reason);
     let (file, mut known) = (Hdf5::open(path)?, BTreeMap::new());
-    for (name, index) in names.each() {
+    for (name, index) in names.names.iter().zip(0..) {
         if let Some(other) = known.insert(name.replace('/', "-"), index) {
             return Err(fault(format!(
                 "cannot tell {name} from {}: hloc writes - for / in their names; rename one",
-                names.name(other)
+                names.names[other as usize]
             )));
         }
     }

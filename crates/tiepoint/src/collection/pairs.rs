@@ -2,7 +2,7 @@
 //!
 //! The set of all pairs is recorded as such; any other set is a sorted list in `pairs.bin`.
 
-use super::features::State;
+use super::features::{CHANGED, State};
 use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matches};
@@ -226,14 +226,14 @@ impl Collection {
             PairChoice::List => {
                 let (pairs, hash) = read_list(options, photographs)?;
                 if self.list() != Some(hash) {
-                    return Err(changed(list_of(options)?));
+                    return Err(Error::format(list_of(options)?, CHANGED));
                 }
                 pairs
             }
             PairChoice::Matches => {
                 let Some(path) = &options.list else { return Err(self.not_given()) };
                 if self.list() != Some(hash_of(path)?) {
-                    return Err(changed(path));
+                    return Err(Error::format(path, CHANGED));
                 }
                 self.write_given(given_matches::read(path, &Names::of_photographs(photographs))?, &states)?
             }
@@ -289,7 +289,12 @@ impl Collection {
         }
         if matches!(choice, PairChoice::Matches) {
             // Given matches name features by number, so features and their order count.
-            parts.push(states.iter().flat_map(|state| state.hash().to_le_bytes()).collect());
+            parts.push(
+                states
+                    .iter()
+                    .flat_map(|state| state.known().map_or(0, |known| known.hash).to_le_bytes())
+                    .collect(),
+            );
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
@@ -421,14 +426,10 @@ fn near(
     Ok(pairs)
 }
 
-fn changed(path: &Path) -> Error {
-    Error::format(path, "has changed since the scan; run the stage `scan` again")
-}
-
 /// The names of photographs, with their numbers less one.
 pub(super) struct Names<'p> {
     numbers: HashMap<&'p str, u32>,
-    names: Vec<&'p str>,
+    pub(super) names: Vec<&'p str>,
     /// The length of the longest, in bytes.
     longest: usize,
 }
@@ -442,15 +443,6 @@ impl<'p> Names<'p> {
 
     fn of_photographs(photographs: &'p [Photograph]) -> Self {
         Self::of(photographs.iter().map(|p| p.name.as_str()))
-    }
-
-    /// Every name with its number.
-    pub(super) fn each(&self) -> impl Iterator<Item = (&'p str, u32)> {
-        self.names.iter().copied().zip(0..)
-    }
-
-    pub(super) fn name(&self, number: u32) -> &'p str {
-        self.names[number as usize]
     }
 
     /// The two photographs that a line names, separated by a tab or a space. A number after them, such as the score of a
@@ -514,8 +506,7 @@ mod tests {
 
     #[test]
     fn a_line_that_names_two_photographs_is_no_comment() {
-        let named: Vec<Photograph> =
-            (0..).zip(["#1.jpg", "#2.jpg", "b.jpg"]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let named = Photograph::all_named(&["#1.jpg", "#2.jpg", "b.jpg"]);
         let text = "# first pairs\n#1.jpg #2.jpg\n\n#b.jpg #2.jpg\nb.jpg #1.jpg\n";
         let set = listed(text, Path::new("pairs.txt"), &named).unwrap();
         assert_eq!(set.count(3), 2);
@@ -524,9 +515,7 @@ mod tests {
 
     #[test]
     fn a_line_may_hold_a_score_and_names_with_spaces() {
-        let of = ["a.jpg", "b c.jpg", "b"];
-        let named: Vec<Photograph> = (0..).zip(of).map(|(i, name)| Photograph::named(name, i)).collect();
-        let names = Names::of_photographs(&named);
+        let names = Names::of(["a.jpg", "b c.jpg", "b"]);
         for line in [
             "a.jpg b c.jpg",
             "a.jpg\tb c.jpg",
@@ -645,8 +634,7 @@ mod tests {
         let read = |text: &str| listed(text, Path::new("list.txt"), &photographs(&[None; 4]));
         let found = read("# pairs\n\nimage 0.jpg\timage 3.jpg\nimage 3.jpg\timage 0.jpg\n").unwrap();
         assert_eq!(found, PairSet::list([[0, 3]]), "by tab");
-        let blank: Vec<Photograph> =
-            (0..).zip([" a.jpg", "a.jpg", "b.jpg "]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let blank = Photograph::all_named(&[" a.jpg", "a.jpg", "b.jpg "]);
         let found = listed(" a.jpg\tb.jpg \na.jpg\tb.jpg \n", Path::new("list.txt"), &blank).unwrap();
         assert_eq!(found, PairSet::list([[0, 2], [1, 2]]), "with blanks at the ends of names");
         for (text, reason) in [("image", "two names"), ("image 0.jpg\tother.jpg", "no photograph")] {

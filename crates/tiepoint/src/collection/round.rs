@@ -120,7 +120,7 @@ impl<'c> Round<'c> {
         };
         for pair in self.pairs.tile(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else {
-                let missing = |i: &u32| matches!(self.states[*i as usize], State::Missing(_));
+                let missing = |i: &u32| self.states[*i as usize].is_missing();
                 match pair.into_iter().find(missing) {
                     Some(index) => {
                         status.missing = Some(status.missing.map_or(index, |first| first.min(index)));

@@ -34,6 +34,10 @@ impl Photograph {
         let (file, metadata) = (FileVersion::default(), Metadata::default());
         Self { name: name.into(), file, beside: None, metadata, slot }
     }
+
+    pub(super) fn all_named(names: &[&str]) -> Vec<Self> {
+        (0..).zip(names).map(|(slot, name)| Self::named(*name, slot)).collect()
+    }
 }
 
 /// What identifies the content of a file.
@@ -374,10 +378,8 @@ mod tests {
 
     #[test]
     fn photographs_keep_their_slots_and_new_ones_fill_gaps() {
-        let listing = |names: &[&str]| Listing {
-            photographs: (0..).zip(names).map(|(slot, name)| Photograph::named(*name, slot)).collect(),
-            ..Listing::default()
-        };
+        let listing =
+            |names: &[&str]| Listing { photographs: Photograph::all_named(names), ..Listing::default() };
         let mut now = listing(&["a", "c", "d", "e"]);
         assert_eq!(keep_slots(&listing(&["b", "c", "e"]), &mut now), [2, 1], "added, removed");
         let slots: Vec<u32> = now.photographs.iter().map(|p| p.slot).collect();

@@ -14,7 +14,7 @@ use crate::files::Disk;
 use crate::image::{self, Metadata, Size};
 use crate::{Error, Result};
 use file::Readable;
-pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head, encode};
+pub(super) use file::{Known, Origin, decode_body, decode_head, encode};
 use search::Extraction;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,8 +49,12 @@ impl State {
         matches!(self, Self::Unreadable(_))
     }
 
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing(_))
+    }
+
     /// What is known of the features that are there.
-    fn known(&self) -> Option<&Known> {
+    pub(super) fn known(&self) -> Option<&Known> {
         match self {
             Self::Found { known, .. } => Some(known),
             Self::Unreadable(_) | Self::Missing(_) => None,
@@ -60,11 +64,6 @@ impl State {
     /// The number of features that are there.
     pub(super) fn count(&self) -> usize {
         self.known().map_or(0, |known| known.count)
-    }
-
-    /// The hash of the features that are there.
-    pub(super) fn hash(&self) -> u64 {
-        self.known().map_or(0, |known| known.hash)
     }
 }
 
@@ -105,11 +104,6 @@ pub struct Extracted {
     pub turned: Vec<String>,
 }
 
-/// Hash of a file's content.
-pub(super) fn content_hash(bytes: &[u8]) -> u64 {
-    fingerprint([bytes])
-}
-
 impl Collection {
     /// Finds the features of those photographs in a part of the work that have no features yet, have changed since, or
     /// whose file of features is damaged. Photographs that could not be read are tried again. The work runs on the
@@ -130,7 +124,7 @@ impl Collection {
             return Err(Error::format(self.root(), NO_ROOT));
         }
         self.remove_unfinished(shard, "features", todo.iter().map(|&i| self.features_path(i)))?;
-        let found = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
+        let found = Extraction::run(self, &todo, &cpu, processors)?;
         let all_unreadable = match shard == Shard::ALL {
             true => found.unreadable.len(),
             false => self.states(&cpu)?.iter().filter(|state| state.is_unreadable()).count(),
@@ -146,7 +140,7 @@ impl Collection {
     pub fn features(&self, index: usize) -> Result<PhotographFeatures> {
         Ok(match self.stored(index)? {
             Found::Missing => PhotographFeatures::Missing,
-            stored => match stored.or_made_by("features", &self.features_path(index))?.outcome {
+            stored => match stored.or_made_by("features", &self.features_path(index))? {
                 Ok((_, features)) => PhotographFeatures::Found(features),
                 Err(reason) => PhotographFeatures::Unreadable(reason),
             },
@@ -239,20 +233,22 @@ impl Collection {
         record::write(disk, &self.features_path(index), Kind::Features, made_from, &head, &[&body])
     }
 
-    fn stored(&self, index: usize) -> Result<Found<FeatureFile<(Known, Features)>>> {
+    fn stored(&self, index: usize) -> Result<Found<Readable<(Known, Features)>>> {
         let read =
             record::read(&self.features_path(index), Kind::Features, self.features_fingerprint(index))?;
         let decoded = read.map(|(head, body)| {
-            let FeatureFile { origin, outcome } = decode_head(&head)?;
+            let (origin, outcome) = decode_head(&head)?;
             let outcome = match outcome {
                 Ok(known) => Ok((known, decode_body(&known, &body)?)),
                 Err(reason) => Err(reason),
             };
-            Some(FeatureFile { origin, outcome })
+            Some((origin, outcome))
         });
-        Ok(decoded.or_unfit("holds no features").and_then(|file| match self.is_of(index, &file.origin) {
-            true => Found::Whole(file),
-            false => Found::Missing,
+        Ok(decoded.or_unfit("holds no features").and_then(|(origin, outcome)| {
+            match self.is_of(index, &origin) {
+                true => Found::Whole(outcome),
+                false => Found::Missing,
+            }
         }))
     }
 
@@ -263,7 +259,7 @@ impl Collection {
         all.filter(|p| masked && p.beside.is_none()).map(|p| p.name.clone()).collect()
     }
 
-    fn head(&self, index: usize) -> Result<Found<FeatureFile<Known>>> {
+    fn head(&self, index: usize) -> Result<Found<(Origin, Readable<Known>)>> {
         let path = self.features_path(index);
         let head = record::read_head(&path, Kind::Features, self.features_fingerprint(index))?;
         Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
@@ -271,7 +267,7 @@ impl Collection {
 
     /// The files from which the features of a photograph were made.
     pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
-        Ok(self.head(index)?.whole().map(|file| file.origin))
+        Ok(self.head(index)?.whole().map(|(origin, _)| origin))
     }
 
     /// Checks that a photograph is still the file that was searched for features.
@@ -303,7 +299,7 @@ impl Collection {
     /// The state of a photograph, from the head of its file.
     pub(super) fn state(&self, index: usize) -> Result<State> {
         Ok(match self.head(index)? {
-            Found::Whole(file) if self.is_of(index, &file.origin) => match file.outcome {
+            Found::Whole((origin, outcome)) if self.is_of(index, &origin) => match outcome {
                 Ok(known) => State::Found { known, key: self.key(index, &known) },
                 Err(reason) => State::Unreadable(reason),
             },
@@ -327,7 +323,7 @@ impl Collection {
     pub(super) fn load(&self, index: usize, states: &[State]) -> Result<Arc<Features>> {
         let path = || self.features_path(index);
         let stored = self.stored(index)?.or_made_by("features", &path())?;
-        match (stored.outcome, &states[index]) {
+        match (stored, &states[index]) {
             (Ok((found, features)), State::Found { known, .. }) if found == *known => Ok(Arc::new(features)),
             _ => Err(Error::format(path(), "was made anew meanwhile; run this stage again")),
         }
@@ -392,7 +388,7 @@ impl Collection {
 
     /// The error for a missing stage, or that for missing features, which come before.
     pub(super) fn unless_without_features(&self, states: &[State], missing: Error) -> Error {
-        let first = states.iter().position(|state| matches!(state, State::Missing(_)));
+        let first = states.iter().position(State::is_missing);
         first.map_or(missing, |index| self.without_features(index))
     }
 
@@ -439,7 +435,7 @@ fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)
     }
 }
 
-const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
+pub(super) const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
 const NO_ROOT: &str = "this folder of photographs is not there on this machine; give it the same path on every machine, or run \
                        the stage `scan` again";
 
@@ -457,7 +453,7 @@ fn as_scanned(
         Err(Error::Io { source, .. }) => return Err(source.to_string()),
         Err(other) => return Err(other.to_string()),
     };
-    let version = FileVersion { content: Some(content_hash(&bytes)), ..FileVersion::of(&meta) };
+    let version = FileVersion { content: Some(fingerprint([&bytes[..]])), ..FileVersion::of(&meta) };
     let is_same = version.is_same(scanned);
     let is_touched =
         !is_same && scanned.content.is_none() && version.bytes == scanned.bytes && as_described();

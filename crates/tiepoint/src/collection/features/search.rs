@@ -82,7 +82,7 @@ impl Photograph {
     /// Its structure with the corners, in pixels of the image; `None` if it is too small.
     fn structure(&self, cpu: &Cpu) -> Result<Option<(Structure, Vec<Keypoint>)>> {
         let structure = Structure::of((self.image.view(), self.mask.as_ref().map(Image::view)), cpu)?;
-        structure.map(|of| Ok((of.corners(cpu)?, of))).transpose().map(|of| of.map(|(k, of)| (of, k)))
+        structure.map(|of| of.corners(cpu).map(|corners| (of, corners))).transpose()
     }
 
     /// Features found in the image, in pixels of the photograph.
@@ -147,10 +147,16 @@ impl Collection {
 }
 
 impl<'c> Extraction<'c> {
-    pub(super) fn new(collection: &'c Collection, todo: &'c [usize], cpu: &Cpu) -> Result<Self> {
+    /// Searches these photographs, and tells what it found of them.
+    pub(super) fn run(
+        collection: &'c Collection,
+        todo: &'c [usize],
+        cpu: &Cpu,
+        processors: &[Processor],
+    ) -> Result<Extracted> {
         let sift = collection.options().features.sift;
         let cross = collection.options().modality == Modality::Cross;
-        Ok(Self {
+        let all = Self {
             collection,
             detector: Detector::Sift(sift),
             sift: cross.then(|| Sift::new(sift)).transpose()?,
@@ -161,27 +167,21 @@ impl<'c> Extraction<'c> {
             failed: Mutex::default(),
             turned: Mutex::default(),
             disk: Disk::meanwhile(collection.syncs()),
-        })
-    }
-
-    /// Searches all photographs, and tells what it found of them.
-    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<Extracted> {
-        if !self.todo.is_empty() {
-            self.search(cpu, processors)?;
+        };
+        if !todo.is_empty() {
+            all.search(cpu, processors)?;
         }
-        self.disk.finish()?;
-        let mut turned = self.turned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.disk.finish()?;
+        let name = |i: usize| collection.photographs()[i].name.clone();
+        let mut turned = all.turned.into_inner().unwrap_or_else(PoisonError::into_inner);
         turned.sort_unstable();
-        let turned = turned.into_iter().map(|i| self.collection.photographs()[i].name.clone()).collect();
-        let reasons = [self.unreadable, self.failed].map(|reasons| {
+        let turned = turned.into_iter().map(name).collect();
+        let [unreadable, failed] = [all.unreadable, all.failed].map(|reasons| {
             let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
             reasons.sort();
-            let named =
-                |(i, reason): (usize, String)| (self.collection.photographs()[i].name.clone(), reason);
-            reasons.into_iter().map(named).collect()
+            reasons.into_iter().map(|(i, reason)| (name(i), reason)).collect::<Vec<_>>()
         });
-        let [unreadable, failed]: [Vec<_>; 2] = reasons;
-        let searched = self.todo.len() - unreadable.len() - failed.len();
+        let searched = todo.len() - unreadable.len() - failed.len();
         Ok(Extracted { searched, unreadable, failed, turned, ..Extracted::default() })
     }
 
@@ -285,7 +285,15 @@ impl<'c> Extraction<'c> {
             while !stop.is_set()
                 && let Some(index) = self.next()
             {
-                let found = self.read(index, |sources| self.given(index, sources, &given))?;
+                let found = self.read(index, |sources| {
+                    let name = &self.collection.photographs()[index].name;
+                    let find = |size| given.features_of(name, sources.beside.as_ref(), size);
+                    let (found, turned) = self.collection.given(index, sources, find)?;
+                    if turned {
+                        lock(&self.turned).push(index);
+                    }
+                    Ok((sources.origin.clone(), found?))
+                })?;
                 if let Some((origin, features)) = found {
                     self.write(index, &origin, &Ok(features))?;
                 }
@@ -293,17 +301,6 @@ impl<'c> Extraction<'c> {
             Ok(())
         };
         side_by_side(cpu, (0..cpu.threads().min(self.todo.len())).map(|_| Box::new(work) as _).collect())
-    }
-
-    /// The features that are given for a photograph.
-    fn given(&self, index: usize, sources: &Sources, given: &Given<'_>) -> Result<(Origin, Features)> {
-        let name = &self.collection.photographs()[index].name;
-        let find = |size| given.features_of(name, sources.beside.as_ref(), size);
-        let (found, turned) = self.collection.given(index, sources, find)?;
-        if turned {
-            lock(&self.turned).push(index);
-        }
-        Ok((sources.origin.clone(), found?))
     }
 
     /// Records that a photograph cannot be read.
