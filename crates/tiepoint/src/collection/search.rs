@@ -196,7 +196,7 @@ impl Search<'_, '_> {
         let found = on_gpu().or_else(|error| match error {
             // Photographs kept on the device may have used up its memory.
             Error::Memory { .. } => {
-                uploaded.clear();
+                uploaded.kept.clear();
                 on_gpu()
             }
             other => Err(other),

@@ -14,7 +14,7 @@ const SHARE: u64 = 4;
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) matcher: GpuMatcher,
-    kept: Recent<Arc<GpuPacked>>,
+    pub(super) kept: Recent<Arc<GpuPacked>>,
 }
 
 impl Uploaded {
@@ -48,10 +48,6 @@ impl Uploaded {
             sides[signed] = Arc::new(self.matcher.send(features[signed], &options.with_same_sign(false))?);
         }
         Ok(sides)
-    }
-
-    pub(super) fn clear(&self) {
-        self.kept.clear();
     }
 }
 
