@@ -331,7 +331,8 @@ impl<'d> Tables<'d> {
 
     /// Returns the number of inliers.
     fn insert_pair(&mut self, pair: &VerifiedPair) -> rusqlite::Result<usize> {
-        let id = pair_id(pair.a + 1, pair.b + 1);
+        // COLMAP's key of a pair of images.
+        let id = 2_147_483_647 * (pair.a as u64 + 1) + pair.b as u64 + 1;
         self.matches.execute(params![id, pair.matches.len(), numbers(&pair.matches)])?;
         let inliers: Vec<[u32; 2]> = pair.inliers().collect();
         // Of a pair without inliers 3.8 writes NULL, too.
@@ -343,9 +344,4 @@ impl<'d> Tables<'d> {
         self.geometries.execute(params![id, rows, data, code, f, e, h, unknown(32), unknown(24)])?;
         Ok(rows)
     }
-}
-
-/// The key of a pair of images, `a` below `b`.
-fn pair_id(a: usize, b: usize) -> u64 {
-    2_147_483_647 * a as u64 + b as u64
 }
