@@ -37,7 +37,6 @@ pub(super) struct MatchGpu {
     pub(super) processor: Processor,
     pub(super) uploaded: Uploaded,
     verifiers: [Mutex<Option<Arc<Verifier>>>; VERIFIERS],
-    cpu: Cpu,
     options: TwoViewOptions,
     /// Whether no kernels are being compiled for it, or compiling has failed.
     settled: AtomicBool,
@@ -82,11 +81,10 @@ impl MatchDevices {
         let opened = opened.collect::<Result<Vec<_>>>().ok()?;
         let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
             Some(MatchGpu {
-                processor: processor.clone(),
+                processor: processor.clone().with_cpu(self.cpu.clone()),
                 uploaded: Uploaded::new(&gpu?),
                 settled: AtomicBool::new(false),
                 verifiers: Default::default(),
-                cpu: self.cpu.clone(),
                 options: self.options,
                 many: self.many,
             })
@@ -129,8 +127,7 @@ impl MatchGpu {
         if let Some(verifier) = &*slot {
             return Ok(verifier.clone());
         }
-        let own = self.processor.clone().with_cpu(self.cpu.clone());
-        let verifier = Verifier::new(&self.options, &own.with_own_queue()?)?;
+        let verifier = Verifier::new(&self.options, &self.processor.clone().with_own_queue()?)?;
         if self.many {
             verifier.reserve(MOST.pairs, MOST.matches);
         }

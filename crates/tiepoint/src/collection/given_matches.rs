@@ -262,10 +262,6 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             )));
         }
     }
-    let number = |name: &str| {
-        let found = known.get(name).copied();
-        found.ok_or_else(|| fault(format!("{name:?} is no photograph of the collection")))
-    };
     let array = |place: &str| {
         let found = file.array(place).map_err(fault)?;
         found.ok_or_else(|| fault(format!("{place} is missing")))
@@ -280,7 +276,8 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             add_row(&mut given, pair, array).map_err(|reason| fault(format!("{place} {reason}")))?;
             continue;
         }
-        let a = number(&first)?;
+        let unknown = || fault(format!("{first:?} is no photograph of the collection"));
+        let a = known.get(&first).copied().ok_or_else(unknown)?;
         let (groups, arrays) = file.members(&first).map_err(fault)?;
         for second in groups.iter().chain(&arrays) {
             let place = format!("{first}/{second}");

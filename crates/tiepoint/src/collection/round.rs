@@ -109,15 +109,12 @@ impl<'c> Round<'c> {
         let side = self.collection.block();
         let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
         let decoded = read.map(|head| Head::decode(&head, side, self.tiles.record));
-        let mut status = TileStatus::default();
-        let head = match decoded.or_unfit(NO_PAIRS) {
-            Found::Whole(head) => Some(head),
-            Found::Missing => None,
-            Found::Unfit(reason) => {
-                status.unfit = Some(reason);
-                None
-            }
+        let (head, unfit) = match decoded.or_unfit(NO_PAIRS) {
+            Found::Whole(head) => (Some(head), None),
+            Found::Missing => (None, None),
+            Found::Unfit(reason) => (None, Some(reason)),
         };
+        let mut status = TileStatus { unfit, ..TileStatus::default() };
         for pair in self.pairs.tile(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else {
                 let missing = |i: &u32| self.states[*i as usize].is_missing();

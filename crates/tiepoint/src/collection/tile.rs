@@ -43,9 +43,9 @@ pub struct VerifiedPair {
 impl VerifiedPair {
     /// The numbers by which a collection is judged.
     pub fn counts(&self) -> PairCounts {
-        let inliers = self.inlier.iter().filter(|inlier| **inlier).count();
+        let (matches, inliers) = (self.matches.len(), self.inliers().count());
         let turned = self.configuration == Configuration::Panoramic;
-        PairCounts { ends: [self.a, self.b], matches: self.matches.len(), inliers, turned }
+        PairCounts { ends: [self.a, self.b], matches, inliers, turned }
     }
 
     /// The matches that agree with the geometry.
