@@ -104,7 +104,7 @@ pub(crate) fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> (Vec<&'t str
 
 impl Render for CollectionView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
-        self.check()?;
+        self.check().map_err(Error::Mismatch)?;
         let thumbnails = self.thumbnails(id, detail)?;
         let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
@@ -123,12 +123,10 @@ impl Render for CollectionView<'_> {
 }
 
 impl CollectionView<'_> {
-    fn check(&self) -> Result<()> {
+    fn check(&self) -> std::result::Result<(), String> {
         let count = self.images.len();
         if !(1..=MOST_IMAGES).contains(&count) {
-            return Err(Error::Mismatch(format!(
-                "{count} photographs: a page shows a collection of 1 to {MOST_IMAGES}"
-            )));
+            return Err(format!("{count} photographs: a page shows a collection of 1 to {MOST_IMAGES}"));
         }
         let verified = self.pairs.iter().map(|p| [p.a, p.b]);
         let (tried, without) = match self.tried {
@@ -137,36 +135,30 @@ impl CollectionView<'_> {
             Tried::These(pairs) => (pairs, &[][..]),
         };
         if let Some(i) = without.iter().find(|i| **i >= count) {
-            return Err(Error::Mismatch(format!("the photograph {i}: expected one below {count}")));
+            return Err(format!("the photograph {i}: expected one below {count}"));
         }
         if let Some([a, b]) =
             verified.chain(tried.iter().copied()).find(|[a, b]| a == b || *a.max(b) >= count)
         {
-            return Err(Error::Mismatch(format!(
+            return Err(format!(
                 "the pair of photographs {a} and {b}: expected two different ones below {count}"
-            )));
+            ));
         }
         let mut seen = Vec::new();
         for p in &self.pairs {
             let of = format!("the pair of photographs {} and {}", p.a, p.b);
             if p.inliers > p.matches || p.ends.len() > p.inliers as usize {
-                return Err(Error::Mismatch(format!(
-                    "{of}: {} places of {} inliers of {} matches",
-                    p.ends.len(),
-                    p.inliers,
-                    p.matches
-                )));
+                let (places, inliers, matches) = (p.ends.len(), p.inliers, p.matches);
+                return Err(format!("{of}: {places} places of {inliers} inliers of {matches} matches"));
             }
             if !p.ends.iter().flatten().all(|v| v.is_finite()) {
-                return Err(Error::Mismatch(format!("{of}: a place of an inlier is not finite")));
+                return Err(format!("{of}: a place of an inlier is not finite"));
             }
             seen.push((p.a.min(p.b), p.a.max(p.b)));
         }
         seen.sort_unstable();
         match seen.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => {
-                Err(Error::Mismatch(format!("the pair of photographs {:?} is there twice", pair[0])))
-            }
+            Some(pair) => Err(format!("the pair of photographs {:?} is there twice", pair[0])),
             None => Ok(()),
         }
     }

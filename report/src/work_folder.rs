@@ -140,18 +140,19 @@ impl Pair {
 
 /// The verified pairs, with at most `LINES` lines in all or `FEW` each.
 fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
-    let mut count = 0;
-    for block in 0..results.blocks() {
+    let pairs_of = |block: usize| {
         cpu.check()?;
         cpu.advance(1);
-        count += results.pairs_of(block)?.len();
+        results.pairs_of(block)
+    };
+    let mut count = 0;
+    for block in 0..results.blocks() {
+        count += pairs_of(block)?.len();
     }
     let most = (LINES / count.max(1)).max(FEW);
     let mut pairs = Vec::with_capacity(count);
     for block in 0..results.blocks() {
-        cpu.check()?;
-        cpu.advance(1);
-        pairs.extend(results.pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
+        pairs.extend(pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
     }
     Ok(pairs)
 }
@@ -181,6 +182,7 @@ fn all_shown(collection: &Collection, wanted: &[Vec<u32>], longest: usize, cpu: 
     Ok(all.into_iter().map(|(_, shown)| shown).collect())
 }
 
+#[derive(Default)]
 struct Shown {
     size: Size,
     thumbnail: Option<AnyImage>,
@@ -194,14 +196,7 @@ struct Shown {
 
 impl Shown {
     fn new(collection: &Collection, index: usize, wanted: &[u32], longest: usize) -> Result<Self> {
-        let mut shown = Self {
-            size: Size::default(),
-            thumbnail: None,
-            features: None,
-            problem: None,
-            without_picture: None,
-            places: Vec::with_capacity(wanted.len()),
-        };
+        let mut shown = Self::default();
         match collection.features(index)? {
             PhotographFeatures::Found(features) => {
                 let place = |i: &u32| features.keypoints.get(*i as usize).map(|k| [k.x, k.y]);
