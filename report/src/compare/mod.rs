@@ -11,6 +11,7 @@ mod saved;
 
 pub use saved::SavedView;
 
+use crate::counted;
 use crate::page::{Report, Section, View};
 use figures::{flat, rows};
 use saved::SavedPage;
@@ -111,11 +112,16 @@ fn compared([(before, a), (after, b)]: [(&SavedPage, &Value); 2], id: &str) -> R
         "registration" => pictures::registration_of(pages, id),
         "disparity" => pictures::disparity_of(pages, id),
         "collection" => collection::collection_of(pages, id),
-        kind => Err(Error::Mismatch(format!(
-            "{}: a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection",
-            before.name
+        kind => Err(before.fault(&format!(
+            "a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection"
         ))),
     }
+}
+
+/// How many of `what` both runs have, only the one before, and only the one after.
+fn told(what: &str, counts: [usize; 3]) -> String {
+    let [both, lost, gained] = counts.map(counted);
+    format!("{what} in both runs: {both}; only after: {gained}; only before: {lost}")
 }
 
 /// Fails unless a picture has the same size in both views.

@@ -32,8 +32,7 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
     data["before"] = true.into();
     let covered = |page: &SavedPage, view: &Value| {
         let bytes = block::read_u8s(&view["covered"]);
-        let bytes =
-            bytes.ok_or_else(|| Error::Mismatch(format!("{}: what is covered cannot be read", page.name)))?;
+        let bytes = bytes.ok_or_else(|| page.fault("what is covered cannot be read"))?;
         Ok::<_, Error>(bytes.iter().filter(|b| **b != 0).count() as f64 / bytes.len().max(1) as f64)
     };
     let [old, new] = [covered(before, a)?, covered(after, b)?].map(|share| format!("{:.1} %", 100.0 * share));
@@ -55,11 +54,9 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
         )));
     }
     let map = |page: &SavedPage, view: &Value| {
-        let size = [view["columns"].as_u64(), view["rows"].as_u64()].map(|n| n.map(|n| n as usize));
-        let found = size[0]
-            .zip(size[1])
-            .and_then(|(columns, rows)| block::read_map(&view["disparity"], columns, rows));
-        found.ok_or_else(|| Error::Mismatch(format!("{}: the disparities cannot be read", page.name)))
+        let [columns, rows] = ["columns", "rows"].map(|key| view[key].as_u64().map(|n| n as usize));
+        let found = columns.zip(rows).and_then(|(c, r)| block::read_map(&view["disparity"], c, r));
+        found.ok_or_else(|| page.fault("the disparities cannot be read"))
     };
     let [old, new] = [map(before, a)?, map(after, b)?];
     let n = old.len().max(1) as f64;

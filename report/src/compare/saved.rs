@@ -96,6 +96,11 @@ impl SavedPage {
         })
     }
 
+    /// The error that something is wrong with this page.
+    pub(super) fn fault(&self, what: &str) -> Error {
+        Error::Mismatch(format!("{}: {what}", self.name))
+    }
+
     /// The verdict with the reasons that are not good.
     pub(super) fn verdict(&self) -> Option<String> {
         let verdict = self.figures["verdict"].as_str()?;
@@ -115,7 +120,7 @@ impl SavedPage {
         let (Some(width), Some(height), Some(step), Some(url)) =
             (number("width"), number("height"), number("step").filter(|s| *s > 0), known)
         else {
-            return Err(Error::Mismatch(format!("{}: a picture is not in the file", self.name)));
+            return Err(self.fault("a picture is not in the file"));
         };
         let mut described = described.clone();
         described["id"] = id.into();
