@@ -2,7 +2,6 @@
 
 use crate::device::Cpu;
 use crate::{Error, Result};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -18,15 +17,10 @@ const CHECK: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
-    reason: Mutex<Option<Stopped>>,
+    /// The first error, or what a thread panicked with.
+    reason: Mutex<Option<thread::Result<Error>>>,
     /// Tells whether the caller has cancelled.
     cpu: Cpu,
-}
-
-#[derive(Debug)]
-enum Stopped {
-    Error(Error),
-    Panic(Box<dyn Any + Send>),
 }
 
 impl Stop {
@@ -39,10 +33,10 @@ impl Stop {
 
     /// Stops the work. The first of several reasons is kept.
     pub(super) fn because(&self, error: Error) {
-        self.set(Stopped::Error(error));
+        self.set(Ok(error));
     }
 
-    fn set(&self, reason: Stopped) {
+    fn set(&self, reason: thread::Result<Error>) {
         lock(&self.reason).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -63,14 +57,6 @@ impl Stop {
             held = changed.wait_timeout(held, CHECK).unwrap_or_else(PoisonError::into_inner).0;
         }
         None
-    }
-
-    fn into_result(self) -> Result<()> {
-        match self.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Stopped::Panic(panic)) => resume_unwind(panic),
-            Some(Stopped::Error(error)) => Err(error),
-            None => Ok(()),
-        }
     }
 }
 
@@ -104,11 +90,15 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
             scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => stop.because(error),
-                Err(panic) => stop.set(Stopped::Panic(panic)),
+                Err(panic) => stop.set(Err(panic)),
             });
         }
     });
-    stop.into_result()
+    match stop.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(Err(panic)) => resume_unwind(panic),
+        Some(Ok(error)) => Err(error),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
