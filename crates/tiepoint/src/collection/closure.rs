@@ -16,17 +16,14 @@ pub(super) fn suggested(
         partners[a as usize].push(b);
         partners[b as usize].push(a);
     }
-    let partners = &partners;
-    let cpu = &cpu.begin_task("closure", photographs);
     let of = |i: usize| -> Result<Vec<[u32; 2]>> {
         let beyond = partners[i].iter().flat_map(|&j| &partners[j as usize]).copied();
         let mut beyond: Vec<u32> = beyond.filter(|&k| k > i as u32).collect();
         beyond.sort_unstable();
         beyond.dedup();
-        cpu.advance(1);
         Ok(beyond.into_iter().map(|k| [i as u32, k]).filter(|pair| !tried.contains(*pair)).collect())
     };
-    Ok(PairSet::List(cpu.try_map(photographs, of)?.concat()))
+    Ok(PairSet::List(cpu.try_map_task("closure", photographs, of)?.concat()))
 }
 
 #[cfg(test)]

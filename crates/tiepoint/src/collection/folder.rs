@@ -236,16 +236,13 @@ impl Collection {
         })?;
         let read: Vec<usize> =
             (0..touched.len()).filter(|i| touched[*i].iter().any(Option::is_some)).collect();
-        let cpu = &cpu.begin_task("read what was touched", read.len());
-        let contents = cpu.try_map(read.len(), |at| {
+        let contents = cpu.try_map_task("read what was touched", read.len(), |at| {
             let i = read[at];
             let [photograph, beside] = touched[i];
-            let found = [
+            Ok([
                 photograph.and_then(|now| unchanged_content(&self.path_of(i), &now)),
                 beside.and_then(|now| unchanged_content(&self.beside_path(i).ok()??, &now)),
-            ];
-            cpu.advance(1);
-            Ok(found)
+            ])
         })?;
         for (i, [content, beside]) in read.into_iter().zip(contents) {
             let photograph = &mut self.listing.photographs[i];

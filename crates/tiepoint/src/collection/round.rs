@@ -145,12 +145,7 @@ impl<'c> Round<'c> {
         cpu: &Cpu,
         take: impl Fn(TileStatus) -> R + Sync,
     ) -> Result<Vec<R>> {
-        let cpu = &cpu.begin_task("look at tiles", tiles.len());
-        cpu.try_map(tiles.len(), |i| {
-            let status = self.status(tiles[i]).map(&take);
-            cpu.advance(1);
-            status
-        })
+        cpu.try_map_task("look at tiles", tiles.len(), |i| self.status(tiles[i]).map(&take))
     }
 
     /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.

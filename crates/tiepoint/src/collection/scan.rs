@@ -160,13 +160,8 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
         }
     }
     let files: Vec<(String, PathBuf)> = files.into_iter().collect();
-    let cpu = &cpu.begin_task("scan", files.len());
-    let photographs = cpu.try_map(files.len(), |i| {
-        let (name, path) = &files[i];
-        let photograph = photograph(name, path, options);
-        cpu.advance(1);
-        photograph
-    })?;
+    let photographs =
+        cpu.try_map_task("scan", files.len(), |i| photograph(&files[i].0, &files[i].1, options))?;
     let mut found = Vec::with_capacity(files.len());
     // The photograph to which each file of features belongs.
     let mut owners = HashMap::new();

@@ -267,6 +267,21 @@ impl Cpu {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
+    /// [`try_map`](Self::try_map) as a [task](Self::begin_task) of `n` steps.
+    pub(crate) fn try_map_task<R: Send>(
+        &self,
+        name: &'static str,
+        n: usize,
+        f: impl Fn(usize) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let cpu = &self.begin_task(name, n);
+        cpu.try_map(n, |i| {
+            let result = f(i);
+            cpu.advance(1);
+            result
+        })
+    }
+
     /// The results of two pieces of work, which run at the same time where there are threads. Returns the error of the first
     /// where both fail.
     pub(crate) fn join<A: Send, B: Send>(

@@ -46,11 +46,8 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     if unknown.is_empty() {
         return Ok(());
     }
-    let cpu = &cpu.begin_task("compile kernels", unknown.len());
-    let asked = cpu.try_map(unknown.len(), |i| {
-        let program = gpu.program(&unknown[i]);
-        cpu.advance(1);
-        match program.map_err(crate::Error::from) {
+    let asked = cpu.try_map_task("compile kernels", unknown.len(), |i| {
+        match gpu.program(&unknown[i]).map_err(crate::Error::from) {
             // All are asked for, so that all are compiled.
             Err(not_ready @ crate::Error::NotReady { .. }) => Ok(Err(not_ready)),
             program => program.map(|_| Ok(())),
