@@ -2,7 +2,7 @@
 //! the time is over.
 
 use crate::prepare::{self, Variables};
-use crate::{CHECKED, Result, data_folder, test};
+use crate::{CHECKED, Result, test};
 use std::time::{Duration, Instant};
 
 const SECONDS: u64 = 300;
@@ -26,18 +26,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         [seconds] => seconds.parse().map_err(|_| format!("{seconds} is no number of seconds"))?,
         _ => return Err("torture takes one number of seconds".into()),
     };
-    let (data, prepared) = (data_folder(), prepare::prepare()?);
+    let prepared = prepare::prepare()?;
     let torture = |name: &str, variables: Variables| {
         let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
-        test::cargo(CHECKED, &arguments, &data, variables)
+        test::cargo(CHECKED, &arguments, variables)
     };
     // Builds the tests before the time starts.
-    test::cargo(
-        CHECKED,
-        &["test", "--workspace", "--test", "command", "--no-run"],
-        &data,
-        prepared.variables.clone(),
-    )?;
+    let build = ["test", "--workspace", "--test", "command", "--no-run"];
+    test::cargo(CHECKED, &build, prepared.variables.clone())?;
     let (start, limit) = (Instant::now(), Duration::from_secs(seconds));
     let mut spent = [(0, Duration::ZERO); TESTS.len()];
     for round in 0.. {
