@@ -369,9 +369,14 @@ impl Section<'_> {
             html +=
                 &format!("<dl class=\"tiles\">\n{}</dl>\n", self.tiles.iter().map(tile).collect::<String>());
         }
+        // Several views of one kind are explained once.
+        let mut explained: Vec<&[&str]> = vec![];
         for view in &self.views {
             let id = format!("view{}", views.len());
-            let (view, caption, _) = view.parts();
+            let (view, caption, kind) = view.parts();
+            if !explained.contains(&kind.reading) {
+                explained.push(kind.reading);
+            }
             let (still, data) = view.render(&id, detail)?;
             let caption = match caption {
                 "" => String::new(),
@@ -379,14 +384,6 @@ impl Section<'_> {
             };
             html += &format!("<figure class=\"view\" id=\"{id}\">{still}{caption}</figure>\n");
             views.push(data);
-        }
-        // Several views of one kind are explained once.
-        let mut explained: Vec<&[&str]> = vec![];
-        for view in &self.views {
-            let reading = view.parts().2.reading;
-            if !explained.contains(&reading) {
-                explained.push(reading);
-            }
         }
         if !explained.is_empty() {
             let said = explained.concat().into_iter().map(|said| format!("<li>{}</li>\n", text(said)));
