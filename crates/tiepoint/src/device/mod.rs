@@ -462,11 +462,8 @@ impl std::str::FromStr for Device {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
-        let wrong = || Error::Option {
-            name: "device",
-            value: s.into(),
-            expected: "auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]".into(),
-        };
+        let expected = "auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]";
+        let wrong = || Error::option("device", s, expected);
         let (kind, index) = match s.split_once(':') {
             Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),
             None => (s, None),

@@ -16,10 +16,10 @@ use crate::{Error, Result};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tiepoint_gpu::Background;
+use tiepoint_gpu::{Background, lock};
 
 /// A processor's GPU is opened when the processor has existed for this long, or as soon as something wants the GPU. At
 /// the end of a process the system may wait for the driver, for a tenth of this.
@@ -82,7 +82,7 @@ impl Opening {
             lower_priority();
         }
         let pays = Instant::now() + PAYS;
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.is_wanted
             && let Some(left) = pays.checked_duration_since(Instant::now())
         {
@@ -102,15 +102,11 @@ impl Opening {
 
     fn settle(&self, gpu: Option<Gpu>) {
         self.driver.starts.store(false, Ordering::Relaxed);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.told.drain(..).for_each(|Told(told)| told(gpu.as_ref()));
         // It is set here alone, once.
         let _ = self.gpu.set(gpu);
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        tiepoint_gpu::lock(&self.state)
     }
 
     /// The GPU, or `None` where there is none that can be used; [`Error::NotReady`] while it is being opened.
@@ -121,7 +117,7 @@ impl Opening {
 
     /// Makes the other thread open the GPU at once.
     pub(super) fn hurry(&self) {
-        self.lock().is_wanted = true;
+        lock(&self.state).is_wanted = true;
         self.changed.notify_all();
     }
 
@@ -133,7 +129,7 @@ impl Opening {
 
     /// Waits for the GPU, or until `over` is set and [`changed`](Self::changed) is notified.
     fn wait_unless(&self, over: &AtomicBool) -> Option<&Gpu> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             match self.gpu.get() {
                 Some(gpu) => return gpu.as_ref(),
@@ -145,7 +141,7 @@ impl Opening {
 
     /// Calls `told` with the GPU, or with `None` where there is none: at once if that is known, otherwise when it is.
     pub(super) fn when_open(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         match self.gpu.get() {
             Some(gpu) => told(gpu.as_ref()),
             None => state.told.push(Told(Box::new(told))),
@@ -201,7 +197,7 @@ impl Opening {
             let is_cancelled = catch_unwind(AssertUnwindSafe(|| on_cpu(cpu)));
             over.store(true, Ordering::Relaxed);
             // With the lock, so that the other thread is either waiting or sees the flag.
-            drop(self.lock());
+            drop(lock(&self.state));
             self.changed.notify_all();
             let there = there.join().unwrap_or_else(|panic| resume_unwind(panic));
             match (is_cancelled.unwrap_or_else(|panic| resume_unwind(panic)), there) {
