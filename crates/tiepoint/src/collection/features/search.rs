@@ -89,9 +89,8 @@ impl Photograph {
     fn in_full_size(&self, mut found: Features) -> Features {
         let searched = self.image.size();
         if searched != self.size && !searched.is_empty() {
-            let factor = |whole: usize, part: usize| whole as f32 / part as f32;
-            let (fx, fy) =
-                (factor(self.size.width, searched.width), factor(self.size.height, searched.height));
+            let Size { width, height } = self.size;
+            let (fx, fy) = (width as f32 / searched.width as f32, height as f32 / searched.height as f32);
             for k in &mut found.keypoints {
                 (k.x, k.y) = ((k.x + 0.5) * fx - 0.5, (k.y + 0.5) * fy - 0.5);
                 k.scale *= (fx * fy).sqrt();
@@ -109,10 +108,8 @@ impl Collection {
         cpu: &Cpu,
     ) -> Result<Option<(Structure, Features)>> {
         let sources = self.sources(index).map_err(|reason| Error::format(self.path_of(index), reason))?;
-        if self
-            .origin(index)?
-            .is_some_and(|then| then.photograph.content != sources.origin.photograph.content)
-        {
+        let then = self.origin(index)?.map(|origin| origin.photograph.content);
+        if then.is_some_and(|content| content != sources.origin.photograph.content) {
             return Err(Error::format(self.path_of(index), CHANGED));
         }
         let photograph = self.decode(index, &sources)?;
