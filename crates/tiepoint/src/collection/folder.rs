@@ -6,7 +6,9 @@ use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, PairOptions, Shard};
 use super::{features, matches, pairs, structure, top_scale};
 use crate::device::Cpu;
-use crate::files::{Disk, folder_of, read_within, remove_unfinished, waits_for_disk, write_atomically};
+use crate::files::{
+    Disk, folder_of, if_there, read_within, remove_unfinished, waits_for_disk, write_atomically,
+};
 use crate::image::{ReadOptions, Size};
 use crate::options::{Named, OptionTable};
 use crate::register::Modality;
@@ -481,16 +483,13 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
             ))),
         };
     }
-    let entries = match fs::read_dir(work) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io(work, e)),
-    };
+    let fault = |e| Error::io(work, e);
+    let Some(entries) = if_there(fs::read_dir(work)).map_err(fault)? else { return Ok(None) };
     // The folder may be ours without a record: of a run that was killed at its beginning, or with a damaged record.
     let ours =
         |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
     let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));
-    let names: Vec<String> = names.collect::<io::Result<_>>().map_err(|e| Error::io(work, e))?;
+    let names: Vec<String> = names.collect::<io::Result<_>>().map_err(fault)?;
     match names.is_empty() || names.iter().any(|name| ours(name)) {
         true => Ok(None),
         false => Err(Error::format(work, "holds something else; name a new folder or an empty one")),

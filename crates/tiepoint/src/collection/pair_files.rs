@@ -16,14 +16,14 @@
 use super::{Collection, PhotographFeatures};
 use crate::assess::CollectionEvidence;
 use crate::device::Cpu;
-use crate::files::{remove_if_there, write_atomically};
+use crate::files::{if_there, remove_if_there, write_atomically};
 use crate::image::{Georeference, read_georeference};
 use crate::matching::Match;
 use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, micmac_file, write_matches};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 /// What was written.
@@ -243,10 +243,7 @@ impl OwnFiles {
 
 /// The files that a list names; none if there is no list.
 fn listed(list: &Path) -> Result<HashSet<PathBuf>> {
-    let text = match std::fs::read_to_string(list) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(list, e)),
-        text => text.unwrap_or_default(),
-    };
+    let text = if_there(std::fs::read_to_string(list)).map_err(|e| Error::io(list, e))?.unwrap_or_default();
     // Whatever the list says, nothing outside of its folder is removed or replaced.
     let is_below =
         |line: &&str| Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));

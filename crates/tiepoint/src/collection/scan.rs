@@ -2,7 +2,7 @@
 
 use super::FeatureOptions;
 use crate::device::Cpu;
-use crate::files::{extension, folder_of};
+use crate::files::{extension, folder_of, if_there};
 use crate::image::Metadata;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -238,10 +238,8 @@ pub(super) fn beside(options: &FeatureOptions, name: &str) -> Result<Option<(Pat
     for extension in extensions {
         for path in [folder.join(format!("{name}.{extension}")), folder.join(name).with_extension(extension)]
         {
-            match std::fs::metadata(&path) {
-                Ok(meta) => return Ok(Some((path, FileVersion::of(&meta)))),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io(path, e)),
+            if let Some(meta) = if_there(std::fs::metadata(&path)).map_err(|e| Error::io(&path, e))? {
+                return Ok(Some((path, FileVersion::of(&meta))));
             }
         }
     }

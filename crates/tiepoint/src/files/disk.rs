@@ -1,7 +1,7 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
 use super::unfinished::{Unfinished, followed};
-use super::{folder_of, is_stdout};
+use super::{folder_of, if_there, is_stdout};
 use crate::device::Cancel;
 use crate::{Error, Result};
 use std::cell::RefCell;
@@ -135,16 +135,14 @@ fn written(path: &Path, content: &mut Content<'_>) -> io::Result<Option<Unfinish
     if let Some(stdout) = stdout(path)? {
         return fill(stdout, content).map(|()| None);
     }
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
+    match if_there(fs::metadata(path))? {
+        Some(found) if found.is_dir() => {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
         }
-        Ok(found) if !found.is_file() => {
+        Some(found) if !found.is_file() => {
             return fill(OpenOptions::new().write(true).open(path)?, content).map(|()| None);
         }
-        Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(e),
+        _ => {}
     }
     let unfinished = Unfinished::create(followed(path)?)?;
     fill(unfinished.file()?, content)?;

@@ -48,6 +48,14 @@ pub fn write_atomically(
     Disk::at_once(waits_for_disk()).write(path.as_ref(), content)
 }
 
+/// What was found of a file or folder; `None` if there is none.
+pub(crate) fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Removes a file, if there is one.
 pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {

@@ -2,6 +2,7 @@
 //! processes.
 
 use super::disk::{check, close, error, sync_folder};
+use super::if_there;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -97,15 +98,12 @@ impl Unfinished {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
         };
-        let permissions = match fs::metadata(&target) {
-            Ok(before) => {
-                // A file that may not be written is not replaced either.
-                OpenOptions::new().append(true).open(&target)?;
-                Some(before.permissions())
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
+        let before = if_there(fs::metadata(&target))?;
+        if before.is_some() {
+            // A file that may not be written is not replaced either.
+            OpenOptions::new().append(true).open(&target)?;
+        }
+        let permissions = before.map(|before| before.permissions());
         let (machine, process) = (machine().unwrap_or_default(), std::process::id());
         for attempt in 0..10_000 {
             let mut hidden = beginning(name);
@@ -217,11 +215,7 @@ impl Owner {
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(e),
-    };
+    let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
     let own = file.metadata()?;
     Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
 }
@@ -319,8 +313,5 @@ fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
     if owner.may_live(&file)? || !is_at(&file, path)? {
         return Ok(false);
     }
-    match fs::remove_file(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true),
-    }
+    Ok(if_there(fs::remove_file(path))?.is_some())
 }
