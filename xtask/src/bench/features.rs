@@ -57,11 +57,11 @@ impl Photo {
         let sift = Sift::new(SiftOptions::default()).map_err(failed)?;
         let surf = Surf::new(SurfOptions::default()).map_err(failed)?;
         let mut rows = vec![
-            Row::counted(format!("sift {name} {size}"), &theirs, move |cpu| {
-                Ok(sift.detect(image.view(), None, cpu)?.len())
+            Row::new(format!("sift {name} {size}"), &theirs, move |cpu| {
+                Ok(Some(sift.detect(image.view(), None, cpu)?.len()))
             }),
-            Row::counted(format!("surf {name}, default threshold, to OpenCV's SIFT"), &theirs, move |cpu| {
-                Ok(surf.detect(image.view(), None, cpu)?.len())
+            Row::new(format!("surf {name}, default threshold, to OpenCV's SIFT"), &theirs, move |cpu| {
+                Ok(Some(surf.detect(image.view(), None, cpu)?.len()))
             }),
         ];
         let as_many = format!("surf {name}, as many features, to OpenCV's SIFT");
@@ -71,8 +71,8 @@ impl Photo {
             let threshold = threshold(image, wanted).map_err(failed)?;
             println!("surf {name}: threshold {threshold:.6} for about {wanted} features");
             let surf = Surf::new(SurfOptions::default().with_threshold(threshold)).map_err(failed)?;
-            rows.push(Row::counted(as_many, &theirs, move |cpu| {
-                Ok(surf.detect(image.view(), None, cpu)?.len())
+            rows.push(Row::new(as_many, &theirs, move |cpu| {
+                Ok(Some(surf.detect(image.view(), None, cpu)?.len()))
             }));
         }
         Ok(rows)

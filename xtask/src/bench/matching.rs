@@ -41,7 +41,7 @@ impl Sets {
     pub(super) fn rows(&self) -> [Row<'_>; 2] {
         let row = |kind: &str, theirs: &str, [a, b]: [Features; 2]| {
             let name = format!("match {COUNT}×{COUNT}×{DIMENSION}, {kind}");
-            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, &cpu.clone().into()).map(drop))
+            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, &cpu.clone().into()).map(|_| None))
         };
         let bytes = self.bytes.clone().map(|v| features(Descriptors::U8(v)));
         let floats = self.floats.clone().map(|v| features(Descriptors::F32(v)));

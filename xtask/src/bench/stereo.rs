@@ -32,7 +32,7 @@ impl Pair {
             let (left, right) = (&self.left, &self.right);
             rows.push(Row::new(format!("stereo 1080p {name}"), opencv, move |cpu| {
                 let processor = Processor::from(cpu.clone().at_level(level)?);
-                stereo.compute(left.into(), right.into(), Masks::default(), &processor).map(drop)
+                stereo.compute(left.into(), right.into(), Masks::default(), &processor).map(|_| None)
             }));
             Ok(())
         };
