@@ -5,7 +5,7 @@
 //! features that are compared: those found so far, and for photographs still to be searched the most that may be found.
 
 use super::features::State;
-use super::matches::CLOSURE;
+use super::matches::{CHOSEN, CLOSURE};
 use super::pairs::read_list;
 use super::record::Found;
 use super::round::Round;
@@ -211,7 +211,7 @@ impl Collection {
         let mut structure = None;
         match self.chosen(&states)? {
             Found::Whole(chosen) => {
-                let first = self.round(&states, chosen, 0)?;
+                let first = self.round(&states, chosen, CHOSEN)?;
                 let ahead = self.structure_round(&first, &states, &rates.cpu)?;
                 let ahead = ahead.map(|round| round_ahead(&round, shard, counts, &rates.cpu)).transpose()?;
                 structure = ahead.map(|(pairs, _)| pairs);

@@ -21,21 +21,10 @@ use std::sync::Arc;
 pub(super) const VERSION: u32 = 6;
 
 /// The tiles of the chosen pairs, of the pairs that their matches suggest, and of pairs that are tried by structure.
-const ROUNDS: [TileKind; 3] = {
-    let first =
-        TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
-    [
-        first,
-        TileKind { folder: "closure", ..first },
-        TileKind { folder: "structure", task: "structure", ..first },
-    ]
-};
-
-/// The number of the round of the closure.
-pub(super) const CLOSURE: usize = 1;
-
-/// The number of the round by structure.
-pub(super) const STRUCTURE: usize = 2;
+pub(super) const CHOSEN: TileKind =
+    TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
+pub(super) const CLOSURE: TileKind = TileKind { folder: "closure", ..CHOSEN };
+pub(super) const STRUCTURE: TileKind = TileKind { folder: "structure", task: "structure", ..CHOSEN };
 
 /// What a run of this stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -122,17 +111,22 @@ impl Collection {
                 .or_made_by("pairs", &self.pairs_path())
                 .map_err(|error| self.unless_without_features(states, error))?,
         };
-        self.round(states, pairs, 0)
+        self.round(states, pairs, CHOSEN)
     }
 
-    pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Result<Round<'_>> {
+    pub(super) fn round(
+        &self,
+        states: &Arc<Vec<State>>,
+        pairs: PairSet,
+        tiles: TileKind,
+    ) -> Result<Round<'_>> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
         let given = self.given_hash()?.or_made_by("pairs", &self.pairs_path())?.map(u64::to_le_bytes);
-        let structure = (number == STRUCTURE).then_some(structure::VERSION.to_le_bytes());
+        let structure = (tiles.folder == STRUCTURE.folder).then_some(structure::VERSION.to_le_bytes());
         let parts = [&VERSION.to_le_bytes()[..], options.as_bytes()];
         let more = [given.as_ref().map(|hash| &hash[..]), structure.as_ref().map(|version| &version[..])];
         let made_from = fingerprint(parts.into_iter().chain(more.into_iter().flatten()));
-        Ok(Round::new(self, states.clone(), pairs, ROUNDS[number], made_from))
+        Ok(Round::new(self, states.clone(), pairs, tiles, made_from))
     }
 
     /// The round of the pairs that those of the first round suggest; `None` until the first round is finished.
