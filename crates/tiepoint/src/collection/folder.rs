@@ -47,16 +47,13 @@ struct Head {
 pub struct Collection {
     folder: PathBuf,
     options: CollectionOptions,
-    /// Photographs in a block.
     block: u32,
     listing: Listing,
     /// The index of the photograph of each slot.
     at_slot: Vec<Option<u32>>,
     /// The fingerprint of the options of features, from which that of every file of features follows.
     features: u64,
-    /// Limits for the size of photographs and masks.
     limits: ReadOptions,
-    /// Whether results are brought to the disk (`fsync`) before a stage ends.
     sync: bool,
 }
 

@@ -111,7 +111,15 @@ impl Search<'_, '_> {
     fn on_gpus(&self, gpus: &[MatchGpu], pairs: u64) -> Result<()> {
         let waiting = &Waiting::new();
         let threads = self.cpu.threads();
-        let shared = &Shared::new(gpus, threads, pairs);
+        let shared = &Shared {
+            helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
+            threads,
+            pairs,
+            matched: AtomicUsize::new(0),
+            since: Instant::now(),
+            on_cpu: Pace::default(),
+            tried: AtomicBool::new(false),
+        };
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in gpus {
             for _ in 0..FEEDERS {
@@ -277,18 +285,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(gpus: &[MatchGpu], threads: usize, pairs: u64) -> Self {
-        Self {
-            helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
-            threads,
-            pairs,
-            matched: AtomicUsize::new(0),
-            since: Instant::now(),
-            on_cpu: Pace::default(),
-            tried: AtomicBool::new(false),
-        }
-    }
-
     /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left after
     /// `taken` pairs.
     fn matching_pays(&self, taken: u64) -> bool {
