@@ -25,10 +25,8 @@ impl Prepared {
     }
 }
 
-type Prepare = fn() -> Result<()>;
-
 /// What only one part needs: the part, what prepares it, and what is left out without it.
-const OF_PARTS: [(&str, Prepare, &str); 3] = [
+const OF_PARTS: [(&str, fn() -> Result<()>, &str); 3] = [
     ("pages", report::prepare, "the pages of reports are not opened"),
     ("python", || python_package::prepare().map(drop), "the Python package is not tested"),
     ("cluster", || cluster::prepare().map(drop), "the recipe for a cluster is not tested"),

@@ -91,11 +91,6 @@ impl<'c> Round<'c> {
         fingerprint([&self.fingerprint.to_le_bytes()[..], &pairs, &keys])
     }
 
-    /// The key of the photograph at a place of a block: a hash of everything on which its pairs depend.
-    fn key_at(&self, block: usize, place: usize) -> Option<u64> {
-        self.states[self.collection.at_place(block, place)? as usize].key()
-    }
-
     /// Row and column of a pair in its tile, and the keys of its photographs; `None` if one has no features.
     fn placed(&self, pair: [u32; 2]) -> Option<([usize; 2], [u64; 2])> {
         let side = |index: u32| Some((self.collection.place_of(index), self.states[index as usize].key()?));
@@ -245,7 +240,8 @@ impl<'c> Round<'c> {
         if let Some((head, body)) = &old
             && let Some(bodies) = head.bodies(body, self.tiles.body)
         {
-            tile.add_valid(head, &bodies, |of, place| self.key_at(now.blocks[of], place));
+            let at = |of: usize, place| self.collection.at_place(now.blocks[of], place);
+            tile.add_valid(head, &bodies, |of, place| self.states[at(of, place)? as usize].key());
         }
         for (pair, outcome) in now.pairs.iter().zip(outcomes) {
             let Some((at, keys)) = self.placed(*pair) else { continue };

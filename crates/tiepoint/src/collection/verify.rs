@@ -67,7 +67,9 @@ impl Collection {
             .zip(&matched)
             .map(|(c, (matches, evidence))| {
                 let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
-                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(self.key_of(c.pair))
+                // Random samples depend on the names, because numbers change when photographs come and go.
+                let key = fingerprint(c.pair.map(|i| self.photographs()[i as usize].name.as_bytes()));
+                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(key)
             })
             .collect();
         let found = verifier.geometries(&pairs)?;
@@ -77,12 +79,6 @@ impl Collection {
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
         let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
         Ok(found.into_iter().next().flatten())
-    }
-
-    /// The seed of a pair's random samples. It depends on the names, because numbers change when photographs come and
-    /// go.
-    fn key_of(&self, pair: [u32; 2]) -> u64 {
-        fingerprint(pair.map(|i| self.photographs()[i as usize].name.as_bytes()))
     }
 
     /// The view of a photograph, with its camera if the focal length is known.

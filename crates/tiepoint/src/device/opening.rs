@@ -50,9 +50,7 @@ struct State {
 }
 
 /// Is called with the GPU, or with `None` where there is none.
-type Call = dyn FnOnce(Option<&Gpu>) + Send;
-
-struct Told(Box<Call>);
+struct Told(Box<dyn FnOnce(Option<&Gpu>) + Send>);
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
