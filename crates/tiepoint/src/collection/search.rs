@@ -82,7 +82,7 @@ impl Search<'_, '_> {
         processor: &Processor,
         verifier: &Verifier,
     ) -> Result<Outcome> {
-        let matches = self.match_pair(pair, features.each_ref().map(|f| &**f), processor)?;
+        let matches = self.match_pair(pair, &features, processor)?;
         self.collection.verify_pair(&Candidate { pair, features, matches }, verifier)
     }
 
@@ -98,7 +98,7 @@ impl Search<'_, '_> {
     fn match_pair(
         &self,
         pair: [u32; 2],
-        [a, b]: [&Features; 2],
+        [a, b]: &[Arc<Features>; 2],
         processor: &Processor,
     ) -> Result<Vec<Match>> {
         match self.given {
@@ -166,17 +166,16 @@ impl Search<'_, '_> {
             let load = |single: PairRun| {
                 let pair = single.pairs()[0];
                 let features = self.tiles.load(&single, pair)?;
-                Ok((single, pair, features))
+                Ok((single, Candidate { pair, features, matches: Vec::new() }))
             };
-            let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
-            let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
-            let found = self.matches(&sides, gpu)?;
+            let loaded = run.singles().map(load).collect::<Result<Vec<_>>>()?;
+            let found = self.matches(&loaded, gpu)?;
             shared.matched.fetch_add(found.len(), Ordering::Relaxed);
-            for ((single, pair, features), matches) in both.into_iter().zip(found) {
+            for ((single, candidate), matches) in loaded.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
                     true => self.tiles.finish(single, vec![None])?,
-                    false => source.add((single, Candidate { pair, features, matches }), count, stop),
+                    false => source.add((single, Candidate { matches, ..candidate }), count, stop),
                 }
             }
         }
@@ -184,10 +183,10 @@ impl Search<'_, '_> {
     }
 
     /// The matches of some pairs, from the GPU unless they are too much for it.
-    fn matches(&self, pairs: &[([u32; 2], [&Arc<Features>; 2])], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
+    fn matches(&self, pairs: &[Matched], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
         let on_cpu = || {
             let processor = self.one_thread();
-            pairs.iter().map(|(pair, [a, b])| self.match_pair(*pair, [a, b], &processor)).collect()
+            pairs.iter().map(|(_, c)| self.match_pair(c.pair, &c.features, &processor)).collect()
         };
         if self.given.is_some() {
             return on_cpu();
@@ -195,8 +194,7 @@ impl Search<'_, '_> {
         let MatchGpu { processor, uploaded, .. } = gpu;
         let options = &self.collection.options().matching;
         let on_gpu = || {
-            let both =
-                |(pair, [a, b]): &([u32; 2], [&Arc<Features>; 2])| uploaded.pair(*pair, [a, b], options);
+            let both = |(_, c): &Matched| uploaded.pair(c.pair, c.features.each_ref().map(|f| &**f), options);
             let sides = pairs.iter().map(both).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
             uploaded.matcher.match_batch(&sides, options)
