@@ -80,13 +80,11 @@ impl Unfinished {
         if !self.replace
             && let Some(beside) = beside.first()
         {
-            return Err(Error::format(
-                path,
-                format!(
-                    "is in use, or was not closed: there is {}; name another file, or replace it (`--replace`)",
-                    beside.display()
-                ),
-            ));
+            let reason = format!(
+                "is in use, or was not closed: there is {}; name another file, or replace it (`--replace`)",
+                beside.display()
+            );
+            return Err(Error::format(path, reason));
         }
         // An empty file, as mktemp makes, holds nothing; opened as a database, it would be changed.
         if !fs::metadata(path).is_ok_and(|found| found.len() > 0) {

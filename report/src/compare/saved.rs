@@ -67,10 +67,8 @@ impl SavedPage {
         }) {
             return Err(foreign("a comparison itself"));
         }
-        let figures = data
-            .get_mut("figures")
-            .map(Value::take)
-            .ok_or_else(|| foreign("an older page, without figures"))?;
+        let figures = data.get_mut("figures").map(Value::take);
+        let figures = figures.ok_or_else(|| foreign("an older page, without figures"))?;
         let mut pictures = HashMap::new();
         for part in text.split("<image id=\"").skip(1) {
             let end = part.find('>').unwrap_or(part.len());

@@ -88,13 +88,8 @@ impl Collection {
                     let [a, b] = if exchanged { [b, a] } else { [a, b] };
                     let ([ax, ay, of_a], [bx, by, of_b]) = (of(first, a)?, of(second, b)?);
                     let pair = Match { a, b, distance: 0.0, ratio: f32::NAN };
-                    Some(MatchRow {
-                        pair,
-                        a_xy: [ax, ay],
-                        b_xy: [bx, by],
-                        scales: [of_a, of_b],
-                        inlier: true,
-                    })
+                    let (a_xy, b_xy, scales) = ([ax, ay], [bx, by], [of_a, of_b]);
+                    Some(MatchRow { pair, a_xy, b_xy, scales, inlier: true })
                 });
                 let (rows, sides) = (rows.collect::<Vec<_>>(), [first, second].map(|side| &*names[side]));
                 let path = path_of(format, to, sides);

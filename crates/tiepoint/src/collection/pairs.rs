@@ -160,16 +160,13 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 
 /// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
-    match options.choice {
-        PairChoice::List => read_list(options, photographs).map(|(_, hash)| Some(hash)),
-        PairChoice::Matches => match &options.list {
-            Some(path) => {
-                given_matches::read(path, &Names::of_photographs(photographs))?;
-                hash_of(path).map(Some)
-            }
-            None => Ok(None),
-        },
-        PairChoice::Gps if photographs.iter().all(|p| p.metadata.position.is_none()) => {
+    match (options.choice, &options.list) {
+        (PairChoice::List, _) => read_list(options, photographs).map(|(_, hash)| Some(hash)),
+        (PairChoice::Matches, Some(path)) => {
+            given_matches::read(path, &Names::of_photographs(photographs))?;
+            hash_of(path).map(Some)
+        }
+        (PairChoice::Gps, _) if photographs.iter().all(|p| p.metadata.position.is_none()) => {
             Err(Error::Mismatch(NO_POSITION.into()))
         }
         _ => Ok(None),

@@ -312,10 +312,6 @@ impl<'b> Fields<'b> {
     pub(super) fn f32(&mut self) -> Option<f32> {
         self.array().map(f32::from_le_bytes)
     }
-
-    pub(super) fn f64(&mut self) -> Option<f64> {
-        self.array().map(f64::from_le_bytes)
-    }
 }
 
 #[cfg(test)]

@@ -160,10 +160,8 @@ impl<'c> Round<'c> {
                 cpu.advance(1);
                 Ok(status.todo.is_empty().then(|| take(status)))
             })?;
-            match found.into_iter().collect::<Option<Vec<R>>>() {
-                Some(found) => taken.extend(found),
-                None => return Ok(None),
-            }
+            let Some(found) = found.into_iter().collect::<Option<Vec<R>>>() else { return Ok(None) };
+            taken.extend(found);
         }
         Ok(Some(taken))
     }

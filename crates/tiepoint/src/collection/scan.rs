@@ -171,12 +171,10 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
                 if let Some(features) = features
                     && let Some(other) = owners.insert(features.clone(), name)
                 {
-                    return Err(Error::format(
-                        features,
-                        format!(
-                            "would be the features of both {other} and {name}; put the whole names before the extension"
-                        ),
-                    ));
+                    let reason = format!(
+                        "would be the features of both {other} and {name}; put the whole names before the extension"
+                    );
+                    return Err(Error::format(features, reason));
                 }
                 found.push(Photograph { slot: found.len() as u32, ..photograph });
             }

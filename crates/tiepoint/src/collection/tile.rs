@@ -255,8 +255,8 @@ impl VerifiedPair {
             if bits >> bit & 1 == 0 {
                 return Some(None);
             }
-            let values = (0..9).map(|_| fields.f64()).collect::<Option<Vec<f64>>>()?;
-            Some(values.try_into().ok())
+            let values = fields.take(72)?.as_chunks().0;
+            Some(Some(std::array::from_fn(|i| f64::from_le_bytes(values[i]))))
         };
         let [fundamental, essential, homography] = [model(0)?, model(1)?, model(2)?];
         let matches = fields.pairs(count)?;

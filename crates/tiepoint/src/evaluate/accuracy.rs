@@ -59,12 +59,11 @@ pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, w
     }
     let n = differences.len() as f64;
     let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
-    let mut distances: Vec<f64> = differences.iter().copied().map(length).collect();
     PositionError {
         count: differences.len(),
         bias: [mean(&|d| d[0]), mean(&|d| d[1])],
         rms: mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt(),
-        median: median(&mut distances),
+        median: median(differences.iter().copied().map(length).collect()),
     }
 }
 
@@ -98,16 +97,15 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
     if differences.is_empty() {
         return AngleError { count: 0, bias: f64::NAN, median: f64::NAN };
     }
-    let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     AngleError {
         count: differences.len(),
         bias: differences.iter().sum::<f64>() / differences.len() as f64,
-        median: median(&mut sizes),
+        median: median(differences.iter().map(|d| d.abs()).collect()),
     }
 }
 
 /// The middle value, or the mean of the two in the middle. `values` must not be empty.
-fn median(values: &mut [f64]) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     let (middle, is_even) = (values.len() / 2, values.len().is_multiple_of(2));
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let lower = below.iter().copied().filter(|_| is_even).reduce(f64::max);
@@ -120,13 +118,13 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
-        for (mut values, expected) in [
+        for (values, expected) in [
             (vec![3.0], 3.0),
             (vec![3.0, 1.0], 2.0),
             (vec![9.0, 1.0, 2.0], 2.0),
             (vec![9.0, 1.0, 4.0, 2.0], 3.0),
         ] {
-            assert_eq!(median(&mut values), expected);
+            assert_eq!(median(values), expected);
         }
     }
 

@@ -280,16 +280,11 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
             Ok(entry) => entry,
             // Another process has removed it in the meantime, or the folder does not exist.
             Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
-            Err(e) => {
-                let path = e.path().unwrap_or(folder).to_owned();
-                return Err(Error::io(path, e.into()));
-            }
+            Err(e) => return Err(Error::io(e.path().unwrap_or(folder).to_owned(), e.into())),
         };
-        let owner =
-            Owner::of(entry.file_name()).filter(|_| entry.file_type().is_file() && is_one(entry.file_name()));
-        if let Some(owner) = owner {
-            removed +=
-                usize::from(remove_if_left(entry.path(), owner).map_err(|e| Error::io(entry.path(), e))?);
+        let (path, name) = (entry.path(), entry.file_name());
+        if let Some(owner) = Owner::of(name).filter(|_| entry.file_type().is_file() && is_one(name)) {
+            removed += usize::from(remove_if_left(path, owner).map_err(|e| Error::io(path, e))?);
         }
     }
     Ok(removed)
