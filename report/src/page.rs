@@ -452,8 +452,7 @@ fn with_code(said: &str) -> String {
     said.split('`').enumerate().map(part).collect()
 }
 
-/// The text with codes instead of invisible characters and of those that reverse the direction of writing, which would
-/// make a name look like another.
+/// The text with codes for characters that are invisible or turn the direction of writing: no name looks like another.
 pub(crate) fn visible(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

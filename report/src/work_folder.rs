@@ -102,8 +102,7 @@ fn longest(limit: usize, count: usize) -> usize {
     (pixels * 4.0 / 3.0).sqrt().clamp(*THUMBNAIL.start(), *THUMBNAIL.end()) as usize
 }
 
-/// The pairs that were tried, without those of photographs that could not be read; `None` where all others were
-/// tried.
+/// The pairs that were tried, but those of photographs that could not be read; `None` where all others were tried.
 fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
     let was_read = |pair: &[usize; 2]| pair.iter().all(|i| unread.binary_search(i).is_err());
     match results.tried() {

@@ -19,15 +19,13 @@ pub(crate) struct Machine {
     emulator: &'static str,
     /// Debian's packages of Rust: compilers, the target's standard library or its source, and a linker for build scripts.
     rust: &'static [&'static str],
-    /// Debian's name of the architecture whose packages hold that library. Without one Debian has its source alone, which
-    /// is compiled with the tests.
+    /// Debian's architecture whose packages hold that library. Without one, Debian's source is compiled with the tests.
     foreign: Option<&'static str>,
     variables: &'static [&'static str],
     tested: &'static [&'static str],
 }
 
-/// Tests whose names contain these are left out: GPUs do not depend on the CPU's instructions, and Wine has no driver of
-/// one.
+/// Tests that are left out, by their names: GPUs do not depend on the CPU's instructions, and Wine has no driver.
 const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 
 pub(crate) const MACHINES: [Machine; 2] = [
@@ -65,8 +63,7 @@ pub(crate) const MACHINES: [Machine; 2] = [
     },
 ];
 
-/// Binds the workspace and the registry's crates into the folder, in a mount namespace of its own so that nothing stays
-/// mounted, and runs cargo there.
+/// Runs cargo in the folder, with the workspace and the registry bound into it in a mount namespace that ends with it.
 const ENTER: &str = r#"
 set -e
 root=$1 workspace=$2 registry=$3; shift 3

@@ -32,8 +32,7 @@ const OF_PARTS: [(&str, fn() -> Result<()>, &str); 3] = [
     ("cluster", || cluster::prepare().map(drop), "the recipe for a cluster is not tested"),
 ];
 
-/// Looks for all of these and installs what is missing. What cannot be installed is reported, and is a failure under
-/// CI.
+/// Looks for all of these and installs what is missing. What cannot be is reported, and is a failure under CI.
 pub(crate) fn prepare() -> Result<Prepared> {
     let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
     let [pocl, rusticl] = opencl::prepare();

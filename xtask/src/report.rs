@@ -14,8 +14,7 @@ pub(crate) fn prepare() -> Result<()> {
     npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"])
 }
 
-/// Checks the types of the script, then opens every kind of page in a browser. The command is the one that the
-/// other tests run.
+/// Checks the types of the script, then opens every kind of page in a browser, with the command of the other tests.
 pub(crate) fn test() -> Result<()> {
     npm(&["run", "--silent", "types"])?;
     let build = ["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"];

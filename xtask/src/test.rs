@@ -13,10 +13,9 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
-/// the recipe for a cluster and of pages, in the profile [`CHECKED`]. `arguments` go to `cargo test`, whose programs are
-/// then built for development; with `--arm` or `--windows` first, tests are built for 64-bit ARM or Windows and run in
-/// an emulator.
+/// Runs Rust's tests, those of the Python package and its site, of the recipe for a cluster and of pages, in the profile
+/// [`CHECKED`]. `arguments` go to `cargo test`, whose programs are then built for development; with `--arm` or `--windows`
+/// first, tests are built for 64-bit ARM or Windows and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && let Some(machine) = emulated::MACHINES.iter().find(|machine| machine.flag == first)
@@ -57,8 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Rust's tests but those of documentation. Examples are compiled by the lints.
 const PROGRAMS: [&str; 4] = ["--lib", "--bins", "--test", "*"];
 
-/// Installs what tests need, most of which is waiting for downloads, while cargo builds the programs. An error of the
-/// build is reported when they are run.
+/// Installs what tests need, mostly downloads, while cargo builds the programs; an error of that shows when they run.
 fn prepare_while_building() -> Result<Prepared> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -69,8 +67,7 @@ fn prepare_while_building() -> Result<Prepared> {
     })
 }
 
-/// The parts of all tests, which `cargo xtask part NAME` runs: pages first, because they wait, then those that take longest,
-/// so that the others fill the gaps.
+/// The parts of all tests (`cargo xtask part NAME`): pages first, because they wait, then the longest; others fill gaps.
 const PARTS: [(&str, fn() -> Result<()>); 8] = [
     ("pages", report::test),
     ("python", || python_package::run(CHECKED)),
@@ -82,8 +79,7 @@ const PARTS: [(&str, fn() -> Result<()>); 8] = [
     ("documentation", || tests(CHECKED, &["--doc"], vec![])),
 ];
 
-/// Those of Rust's tests that the arguments name, built in the profile of `folder`. A program that fails does not hide
-/// the results of the others.
+/// Rust's tests that the arguments name, in the profile of `folder`. A program that fails does not hide other results.
 fn tests(folder: &str, which: &[&str], variables: Variables) -> Result<()> {
     cargo(folder, &[&["test", "--workspace", "--no-fail-fast"], which].concat(), variables)
 }
@@ -100,10 +96,9 @@ pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the parts that can run here, one more at a time than there are cores: most keep one core busy, but that of pages waits
-/// for its browser for half of its time. Each is a process of its own, whose lines are printed together when it has ended.
-/// One that fails does not hide the results of the others, and its last lines, which name the tests that failed, are
-/// printed once more at the end.
+/// Runs the parts that can run here, each a process whose lines are printed together when it has ended; one more at a time
+/// than there are cores, because that of pages waits for its browser for half of its time. One that fails does not hide the
+/// results of the others, and its last lines, which name the tests that failed, are printed once more at the end.
 fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = PARTS.iter().filter_map(|(part, _)| Some((*part, prepared.variables_of(part)?)));
@@ -205,8 +200,7 @@ fn command(folder: &str, arguments: &[&str], variables: Variables) -> Command {
     cargo
 }
 
-/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine
-/// runs.
+/// Each fast form is compared with its reference at every SIMD level that is compiled and runs here.
 fn print_levels() {
     #[cfg(target_arch = "x86_64")]
     let levels = {

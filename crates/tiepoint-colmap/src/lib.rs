@@ -187,8 +187,7 @@ pub fn export_beside<E: From<Error>>(
     Ok(exported)
 }
 
-/// An empty database with COLMAP's tables, in a transaction. It has no journal: a database whose writing is
-/// interrupted is thrown away.
+/// An empty database with COLMAP's tables, in a transaction. It needs no journal: what is interrupted is thrown away.
 fn open(path: &Path, old_layout: bool) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     database.execute_batch(schema::PRAGMAS)?;
@@ -198,8 +197,7 @@ fn open(path: &Path, old_layout: bool) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Passes on the features of all photographs in their order, read ahead by another thread; `None` for a photograph that
-/// cannot be read.
+/// Passes on the features of all photographs in order, read ahead by a thread; `None` for one that cannot be read.
 fn for_each_features(
     collection: &Collection,
     mut take: impl FnMut(usize, Option<&Features>) -> Result<()>,

@@ -3,8 +3,7 @@
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// All figures by their path. A list of the reasons of a verdict gives each number by its measure; other lists are left
-/// out.
+/// All figures by their path. The reasons of a verdict give each number by its measure; other lists are left out.
 pub(super) fn flat(figures: &Value) -> Vec<(String, Value)> {
     fn add(out: &mut Vec<(String, Value)>, path: &str, value: &Value) {
         let under = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -14,8 +14,7 @@ use std::thread;
 use std::time::Duration;
 use tiepoint_gpu::lock;
 
-/// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
-/// the others keep the device busy.
+/// A GPU's queues that verify pairs: while one has few left and its thread prepares more, the others keep the GPU busy.
 pub(super) const VERIFIERS: usize = 3;
 
 /// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. The queues, kernels and

@@ -216,8 +216,7 @@ impl Collection {
         self.sync
     }
 
-    /// Reads photographs and masks whose length or times have changed since their features were found: their content
-    /// may be the same.
+    /// Reads photographs and masks whose length or times have changed since a search: the content may be the same.
     fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
         let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];
@@ -362,8 +361,7 @@ impl Collection {
         self.at_slot.get(block * self.block() + place).copied().flatten()
     }
 
-    /// The file of a photograph's features. It is named after the photograph, because numbers change when photographs
-    /// come and go.
+    /// The file of a photograph's features, named after the photograph because numbers change as others come and go.
     pub(super) fn features_path(&self, index: usize) -> PathBuf {
         let name = format!("{:016x}", fingerprint([self.photographs()[index].name.as_bytes()]));
         self.folder.join(FEATURES).join(&name[..2]).join(format!("{name}.features"))
@@ -382,8 +380,7 @@ impl Collection {
     }
 }
 
-/// The hash of a file's content, unless it has changed since it was found. `None` also for a file that cannot be read:
-/// the stage that needs it reports why.
+/// The hash of a file's content, unless it has changed or cannot be read, which the stage that needs it reports.
 pub(super) fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     let (bytes, meta) = content(path).ok()?.whole()?;
     FileVersion::of(&meta).is_untouched(found).then(|| fingerprint([&bytes[..]]))

@@ -21,8 +21,7 @@ use crate::register::Modality;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds of one core for each million pixels: if the core reads and searches, and if it only reads and a GPU
-/// searches.
+/// Seconds of one core for a million pixels: if it reads and searches, and if it only reads and a GPU searches.
 const SEARCH: [f64; 2] = [0.4, 0.02];
 /// The time of a search with domain-size pooling, over the time without.
 const POOLED: f64 = 3.0;
@@ -38,8 +37,7 @@ const SAMPLE: usize = 512;
 const WITH_VERIFICATION: f64 = 1.3;
 /// Seconds of a core for a pair that is tried by structure, and for reading its photographs.
 const STRUCTURE: f64 = 2.0;
-/// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for
-/// 512.
+/// Microseconds of a core to compare the largest features of a pair, over their number squared: 330 µs for 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
 /// Features of a photograph, over the limit of positions when whole levels are kept: 1.2 to 1.9 on photographs.
 const PER_POSITION: f64 = 1.9;
@@ -53,8 +51,7 @@ const MATCH: [f64; 2] = [8.2, 16.2];
 const MATCHED: f64 = 0.4;
 /// Verified pairs for each photograph, where a pair is counted once.
 const PARTNERS: f64 = 25.0;
-/// Bytes of an empty database, and of its entries for a photograph and for a pair without features and matches; rounded
-/// up to its pages.
+/// Bytes of an empty database and of the entries, without features and matches, of a photograph and a pair, rounded up.
 const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 /// Bytes of a file for each pixel: of a JPEG, and of any other.
 const PIXEL: [f64; 2] = [0.3, 2.0];
@@ -85,8 +82,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// The rates of the devices that are open: a forecast of little work waits for no GPU. Without one it is an upper
-    /// limit.
+    /// The rates of open devices: a forecast of little work waits for no GPU. Without one it is an upper limit.
     fn of(processors: &[Processor], collection: &Collection) -> Self {
         let waits = collection.photographs().len() > FEW;
         let is_there =
@@ -306,8 +302,7 @@ fn matches_at_most(counts: &[f64]) -> f64 {
     MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64
 }
 
-/// The number of pairs in a part of a round that are not tried yet, and the number of comparisons of two features for
-/// them.
+/// The number of pairs in a part of a round that are not tried yet, and of comparisons of two features for them.
 fn round_ahead(round: &Round<'_>, shard: Shard, counts: &[f64], cpu: &Cpu) -> Result<(u64, f64)> {
     let mine = round.pairs.part(shard);
     let ahead = round.statuses(&mine, cpu, |status| {

@@ -75,8 +75,7 @@ impl PairSet {
 }
 
 impl TiledPairs {
-    /// Orders the tiles as they are worked on. Each tile in a row needs one new block only; the next row is traversed
-    /// in the opposite direction.
+    /// Orders tiles as they are worked on: each in a row needs one new block, and the next row goes the opposite way.
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
@@ -473,8 +472,7 @@ impl<'p> Names<'p> {
     }
 }
 
-/// The pairs in a file: two names a line. Empty lines are skipped, and those that begin with # unless they name two
-/// photographs.
+/// The pairs in a file, two names a line, without empty lines and those that begin with # and name no photographs.
 fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let (names, mut pairs) = (Names::of_photographs(photographs), Vec::new());
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {

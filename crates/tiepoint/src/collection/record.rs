@@ -158,8 +158,7 @@ pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
     })
 }
 
-/// The head of a file that `write` wrote for this kind and fingerprint. The length of the file is checked, but its body
-/// is not read.
+/// The head of a file that `write` wrote for this kind and fingerprint. The body is not read, but its length is checked.
 pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
     in_file(path, |mut file, meta| {
         let mut front = vec![0; HEADER.min(usize::try_from(meta.len()).unwrap_or(HEADER))];
@@ -249,8 +248,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
     Disk::at_once(true).write(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
 }
 
-/// Whether nothing is lost if the file at `path` is written anew: it is what `write_json` wrote, though it may be damaged or
-/// cut off, or there is none.
+/// Whether nothing is lost if the file is written anew: `write_json` wrote it, even if it is damaged, or there is none.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
     let Some((bytes, _)) = content(path)?.whole() else { return Ok(true) };
     let begins = bytes.iter().zip(TEXT[0].as_bytes());

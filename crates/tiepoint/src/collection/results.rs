@@ -15,8 +15,7 @@ pub struct Results<'c> {
     collection: &'c Collection,
     states: Arc<Vec<State>>,
     rounds: [Round<'c>; 3],
-    /// For each run of photographs, as long as a block, the tiles with verified pairs whose first photograph is in the
-    /// run: round and tile.
+    /// For each run of photographs, as long as a block: round and tile of the verified pairs whose first photograph it has.
     tiles: Vec<Vec<[usize; 2]>>,
 }
 

@@ -176,8 +176,7 @@ impl<'c> Round<'c> {
         self.collection.load(index, &self.states)
     }
 
-    /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
-    /// tiles until none are left.
+    /// Does what is left of a part. `load` reads a photograph's features; `run` takes pairs until none are left.
     pub(super) fn work(
         &self,
         shard: Shard,
@@ -208,8 +207,7 @@ impl<'c> Round<'c> {
             self.write(&disk, tile, &outcomes)
         };
         let tiles = todo.iter().filter_map(|tile| {
-            // If the file cannot be read, all pairs of the tile are tried; an error that persists shows when it is
-            // written.
+            // If the file cannot be read, all its pairs are tried; an error that persists shows when it is written.
             let pairs = match self.status(*tile) {
                 Ok(status) => status.todo,
                 Err(_) => self.pairs.tile(*tile, self.collection).pairs,

@@ -206,8 +206,7 @@ fn photograph(
 const LOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 const IN_A_CIRCLE: &str = "is a link that leads to itself";
 
-/// Why a file or folder is left out, for errors that would be the same the next time. Any other error may pass and is
-/// returned as such.
+/// Why a file or folder is left out, for errors that would be the same next time; others may pass and are returned.
 fn refusal(path: &Path, error: io::Error) -> Result<String> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok("is a broken link".into()),
@@ -262,8 +261,7 @@ impl Place {
         Ok(Self { folder: resolve(folder_of(input)).map_err(fault)?, file })
     }
 
-    /// The file, whatever its extension, or all files below the folder that have the extension of an image, but those in the
-    /// folder of `masks`.
+    /// The file, whatever its extension, or all below the folder that have that of an image, but those in `masks`.
     fn files(&self, masks: Option<&Path>, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);

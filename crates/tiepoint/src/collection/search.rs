@@ -27,12 +27,10 @@ use std::time::Instant;
 /// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
 
-/// Threads that feed a GPU with pairs to match: while it works for one, the others take its results and prepare the
-/// next pairs.
+/// Threads that feed a GPU: while it works for one, the others take its results and prepare the next pairs.
 const FEEDERS: usize = 4;
 
-/// The most threads that read photographs ahead and send them to the GPUs. There are several because each send waits
-/// for the earlier work in the queue.
+/// The most threads that read ahead and send to the GPUs: several, because a send waits for earlier work in the queue.
 const READERS: usize = 8;
 
 /// A pair to be verified, with its place in a tile.
@@ -49,8 +47,7 @@ pub(super) struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
-    /// The CPU works until the GPUs are open and their kernels compiled, and the GPUs do what is left; without GPUs the
-    /// CPU does all.
+    /// The CPU works until the GPUs are open and their kernels compiled; they do the rest, or the CPU if there are none.
     pub(super) fn run(&self, devices: &MatchDevices, pairs: u64) -> Result<()> {
         let threads = (self.cpu.threads() as u64).min(pairs) as usize;
         if !devices.are_ready() {
@@ -283,8 +280,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left after
-    /// `taken` pairs.
+    /// Whether a thread of the CPU is done with a pair before the GPUs have matched all that are left after `taken` pairs.
     fn matching_pays(&self, taken: u64) -> bool {
         let left = self.pairs.saturating_sub(taken);
         if !self.helps || left == 0 {

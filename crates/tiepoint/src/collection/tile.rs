@@ -167,8 +167,7 @@ impl<'b> Tile<'b> {
         self.pairs.insert((at[0] * self.side + at[1]) as u32, found);
     }
 
-    /// Adds the pairs of an older tile that are still valid: those for which `key` returns the keys with which they
-    /// were tried.
+    /// Adds the pairs of an older tile that are still valid: those that were tried with the keys that `key` returns.
     pub(super) fn add_valid(
         &mut self,
         head: &'b Head,

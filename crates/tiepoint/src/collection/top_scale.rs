@@ -32,8 +32,7 @@ const SUGGESTIONS: TileKind =
 const TOGETHER: usize = 64;
 
 impl Collection {
-    /// Compares a part of the pairs. Returns the pairs whose largest features match, or `None` while other parts of the
-    /// work are missing.
+    /// Compares a part of the pairs. Returns those whose largest features match; `None` while other parts are missing.
     pub(super) fn top_scale(
         &self,
         shard: Shard,

@@ -23,8 +23,7 @@ impl Candidate {
     /// The places of the matches, and the scale and turn that each match suggests.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
-        // Quality is by distance, because matches that were given have no ratio: so the same matches have the same
-        // inliers.
+        // Quality is by distance: given matches have no ratio, and the same matches are to have the same inliers.
         let place = |m: &Match| Correspondence { quality: -f64::from(m.distance), ..m.correspondence(a, b) };
         let evidence = |m: &Match| {
             let (a, b) = (&a[m.a as usize], &b[m.b as usize]);

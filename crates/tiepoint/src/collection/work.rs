@@ -271,8 +271,7 @@ pub(super) mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// A photograph is read by the first thread that needs it and kept as long as this tile or the next needs it; and
-    /// all threads end.
+    /// A photograph is read by the first thread that needs it and kept while this tile or the next does; all threads end.
     #[test]
     fn photographs_are_read_at_most_once_for_each_tile() {
         let (folder, images) = tiny_images("ahead", 7);
@@ -309,8 +308,7 @@ pub(super) mod tests {
                 work.work_on_threads(1, 2, &|| true, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
-            // A block is kept until a tile without it is opened, so it is read at most once for each of its three
-            // tiles.
+            // A block is kept until a tile without it is opened: it is read at most once for each of three tiles.
             let reads = lock(&reads);
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);

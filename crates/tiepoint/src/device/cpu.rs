@@ -244,9 +244,8 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps should run
-    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer
-    /// than the step.
+    /// Runs `f` on a thread of the pool. Code of many short parallel and serial steps should run inside as a whole: from
+    /// outside, every parallel step would wake the pool's threads again, which takes longer than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let Some(pool) = &self.pool else { return f() };
         let (mut f, mut result) = (Some(f), None);
@@ -282,8 +281,7 @@ impl Cpu {
         })
     }
 
-    /// The results of two pieces of work, which run at the same time where there are threads. Returns the error of the first
-    /// where both fail.
+    /// The results of two pieces of work, done at the same time where there are threads; the first's error where both fail.
     pub(crate) fn join<A: Send, B: Send>(
         &self,
         a: impl FnOnce() -> Result<A> + Send,

@@ -37,10 +37,9 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
-/// Compiles programs in parallel on the threads of the CPU, so that the first call on a machine waits for the slowest
-/// program and not for all in turn. Programs that have been compiled before cost nothing. A GPU that is [handing
-/// over](Gpu::handing_over) compiles them beside the work: [`Error::NotReady`](crate::Error::NotReady) until the last is
-/// there.
+/// Compiles programs in parallel on the CPU's threads, so that the first call on a machine waits for the slowest alone.
+/// Known programs cost nothing. A GPU that is [handing over](Gpu::handing_over) compiles them beside the work:
+/// [`Error::NotReady`](crate::Error::NotReady) until the last is there.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {

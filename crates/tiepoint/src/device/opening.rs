@@ -173,8 +173,7 @@ impl Opening {
         (found.unwrap_or_else(|| unreachable!("the winner has kept its result")), winner)
     }
 
-    /// [`race`](Self::race) for work that keeps its results; on the CPU it tells whether it was cancelled. Not compiled
-    /// for each kind of work.
+    /// [`race`](Self::race) for work that keeps its results and, on the CPU, tells whether it was cancelled; compiled once.
     fn run_both(
         &self,
         cpu: &Cpu,

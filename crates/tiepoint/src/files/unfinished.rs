@@ -78,8 +78,7 @@ impl Unfinished {
         self.locked.try_clone()
     }
 
-    /// Syncs the file. This reports errors of earlier writes, also on file systems that write only when a file is
-    /// closed.
+    /// Syncs the file. This reports errors of earlier writes, even where the system writes only when a file is closed.
     pub(super) fn sync(&self) -> io::Result<()> {
         super::disk::tolerant(self.locked.sync_all())
     }
@@ -159,8 +158,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A number that identifies this machine until it restarts: processes with the same number see each other's locks.
-/// `None` if the system has no such number.
+/// Identifies this machine until it restarts: processes with one number see each other's locks. `None` where unknown.
 fn machine() -> Option<u64> {
     static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
     *NUMBER.get_or_init(|| {

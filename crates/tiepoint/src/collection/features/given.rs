@@ -66,8 +66,7 @@ const FAR_TOO_LONG: f64 = 10.0;
 /// Shorter ones count as unit vectors, for which every distance is meant.
 const UNIT: f64 = 2.0;
 
-/// Fails for floats that are so long that hardly any two are within the greatest distance of a match, which is meant for
-/// unit vectors.
+/// Fails for floats so long that hardly any two are within the greatest distance of a match, meant for unit vectors.
 fn check_lengths(features: &Features, options: &CollectionOptions) -> std::result::Result<(), String> {
     let searched = options.pairs.choice != PairChoice::Matches;
     let most = options.matching.max_distance.filter(|_| searched);

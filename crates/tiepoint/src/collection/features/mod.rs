@@ -25,8 +25,7 @@ pub(super) const VERSION: u32 = 2;
 /// The state of a photograph, for the stages that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has features. The key is a hash of everything that its pairs depend on: name, features, size and focal
-    /// length.
+    /// It has features. The key is a hash of all that its pairs depend on: name, features, size and focal length.
     Found {
         known: Known,
         key: u64,

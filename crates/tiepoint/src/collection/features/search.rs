@@ -30,8 +30,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::lock;
 
-/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches
-/// fits batches of one length only.
+/// Photographs that a GPU searches at a time: a fixed number, because the memory it keeps fits batches of one length.
 const BATCH: usize = 8;
 
 /// How often a GPU's thread looks whether the GPU is open by now.
@@ -508,8 +507,7 @@ impl<'p> Shared<'p> {
         if self.pays_here(&state) { state.waiting.pop_back() } else { None }
     }
 
-    /// Fills `ready` up to a batch with the photographs that wait for a GPU, and waits only if it would be empty.
-    /// Returns false at the end.
+    /// Fills `ready` up to a batch with photographs that wait for a GPU; waits only if it is empty. False at the end.
     fn take(&self, ready: &mut Vec<Photograph>, stop: &Stop) -> bool {
         let taken = stop.wait_for(&self.state, &self.changed, |state| {
             let taken = state.waiting.len().min(BATCH - ready.len());
