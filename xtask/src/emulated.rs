@@ -1,8 +1,7 @@
 //! `cargo xtask test --arm` and `--windows`: tests built for another machine and run on this one, in QEMU and in Wine.
 //!
 //! Where rustup has the target's standard library, Debian's cross compiler and emulator are all that is needed.
-//! Elsewhere the tests are built in a folder with Debian unstable, whose Rust has that library or its source; that takes
-//! root, for `chroot`.
+//! Elsewhere root (for `chroot`) builds them in a folder with Debian unstable, whose Rust has that library or its source.
 
 use crate::{Result, at, cargo, debian, succeed, told, workspace};
 use std::path::{Path, PathBuf};

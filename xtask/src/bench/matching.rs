@@ -1,5 +1,4 @@
-//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one
-//! way.
+//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one way.
 
 use super::{OpenCv, Row};
 use crate::Result;

@@ -1,7 +1,6 @@
 //! The files of a work folder.
 //!
-//! A binary file has a head and a body, each with a checksum, so that a stage only has to read heads to know what is
-//! done:
+//! A binary file has a head and a body, each with a checksum: a stage has to read only heads to know what is done.
 //!
 //! ```text
 //! "tiepoint"  kind [4]  version u32  fingerprint u64  head length u64  body length u64

@@ -1,6 +1,5 @@
 //! Work on tiles: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
-//! tile is written when its last pair is finished. No thread waits for a tile to be finished: pairs of the next one are
-//! handed out before.
+//! tile is written when its last pair is finished. No thread waits for that: pairs of the next tile are handed out.
 
 use super::Collection;
 use super::pairs::TilePairs;

@@ -2,9 +2,8 @@
 //!
 //! A driver takes a third of a second to start on a machine with one H200, in which a CPU of 16 cores matches two
 //! photographs. So the CPU begins, and another thread opens the GPU: at once if [much work](Opening::hurry) is known to
-//! come, otherwise not before the work has taken [`PAYS`]. A process may end before that thread does. If a call of the
-//! driver is in progress, however, the system finishes it first: 0.07 s on that machine, too long an addition to short
-//! work.
+//! come, otherwise not before the work has taken [`PAYS`]. A process may end before that thread does, but the system
+//! finishes a call of the driver that is in progress: 0.07 s on that machine, too long an addition to short work.
 //!
 //! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
 //! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].

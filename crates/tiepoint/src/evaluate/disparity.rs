@@ -1,6 +1,5 @@
-//! The accuracy of a disparity map: the share of bad pixels, the end-point error, the density (Scharstein and
-//! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section
-//! 5.1).
+//! The accuracy of a disparity map: the share of bad pixels, the end-point error, the density (Scharstein, Szeliski,
+//! "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section 5.1).
 //!
 //! Maps belong to the left image. A value that is not finite means that the pixel has no disparity, or an unknown one.
 

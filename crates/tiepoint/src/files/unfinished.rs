@@ -1,5 +1,4 @@
-//! Files that are still being written: their temporary names, their locks, and the removal of those left by killed
-//! processes.
+//! Files that are still being written: their temporary names, their locks, and the removal of those of killed processes.
 
 use super::disk::{check, close, error, sync_folder};
 use super::if_there;

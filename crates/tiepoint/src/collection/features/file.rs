@@ -1,5 +1,4 @@
-//! The file of a photograph's features: what they were made from, and either the features or why the photograph cannot
-//! be read.
+//! The file of a photograph's features: what they were made from, and they themselves or why there are none.
 //!
 //! ```text
 //! head:
