@@ -17,6 +17,7 @@ use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 use crate::matching::match_features;
+use crate::numeric::Random;
 use crate::register::Modality;
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,7 +76,6 @@ pub struct Forecast {
     pub database_bytes: u64,
 }
 
-/// The rates of the devices.
 struct Rates {
     cpu: Cpu,
     gpus: usize,
@@ -91,10 +91,6 @@ impl Rates {
         Self { cpu, gpus: processors.iter().filter(is_there).count() }
     }
 
-    fn search(&self) -> f64 {
-        SEARCH[usize::from(self.gpus > 0)] / self.cpu.threads() as f64
-    }
-
     /// Seconds for each comparison of two features.
     fn matching(&self, collection: &Collection) -> Result<f64> {
         if self.gpus > 0 {
@@ -102,7 +98,18 @@ impl Rates {
         }
         let processor = Processor::from(Cpu::sequential().ending_with(&self.cpu));
         let floats = collection.options().features.given.is_some();
-        let samples = [1, 2].map(|seed| sample(seed, floats));
+        // Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
+        let samples = [1, 2].map(|seed| {
+            let mut random = Random::new(seed);
+            let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
+            let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
+            let descriptors = match floats {
+                true => Descriptors::F32(values.into_iter().map(f32::from).collect()),
+                false => Descriptors::U8(values),
+            };
+            let (keypoints, image) = (vec![nowhere; SAMPLE], Size::new(1, 1));
+            Features { keypoints, descriptors, dimension: DIMENSION, image }
+        });
         let run = || -> Result<f64> {
             let began = Instant::now();
             match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
@@ -111,22 +118,6 @@ impl Rates {
         // The shorter time counts: at the start of the first run the core may still run at a low clock rate.
         let measured = run()?.min(run()?);
         Ok(WITH_VERIFICATION * measured / (SAMPLE * SAMPLE) as f64 / self.cpu.threads() as f64)
-    }
-}
-
-/// Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
-fn sample(seed: u64, floats: bool) -> Features {
-    let mut random = crate::numeric::Random::new(seed);
-    let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
-    let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
-    Features {
-        keypoints: vec![nowhere; SAMPLE],
-        descriptors: match floats {
-            true => Descriptors::F32(values.into_iter().map(f32::from).collect()),
-            false => Descriptors::U8(values),
-        },
-        dimension: DIMENSION,
-        image: Size::new(1, 1),
     }
 }
 
@@ -187,7 +178,7 @@ impl Collection {
         Forecast {
             photographs: todo.len(),
             features: all as u64,
-            seconds: millions * searches * rates.search(),
+            seconds: millions * searches * (SEARCH[usize::from(rates.gpus > 0)] / rates.cpu.threads() as f64),
             work_bytes: (found * FEATURE[0]) as u64 + 300 * todo.len() as u64,
             ..Forecast::default()
         }
