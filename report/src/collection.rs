@@ -242,22 +242,15 @@ impl CollectionView<'_> {
         let mut sheet = String::new();
         for (i, thumbnail) in thumbnails.iter().enumerate() {
             let Some(thumbnail) = thumbnail else { continue };
-            let (x, y) = ((i as f64 % across) * cell, (i as f64 / across).floor() * cell);
+            let (x, y) = ((i as f64 % across) * cell + SIDE * 1.03, (i as f64 / across).floor() * cell);
+            let (side, Size { width, height }) = (cell * 0.94, thumbnail.size);
+            let image = still::image(thumbnail, 0.0, "");
             sheet += &format!(
-                "<svg x=\"{:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" viewBox=\"0 0 {} {}\">{}</svg>",
-                x + SIDE * 1.03,
-                cell * 0.94,
-                cell * 0.94,
-                thumbnail.size.width,
-                thumbnail.size.height,
-                still::image(thumbnail, 0.0, ""),
+                "<svg x=\"{x:.2}\" y=\"{y:.2}\" width=\"{side:.2}\" height=\"{side:.2}\" viewBox=\"0 0 {width} {height}\">{image}</svg>",
             );
         }
-        let matrix = format!(
-            "<g transform=\"scale({})\">{}</g>",
-            SIDE / blocks as f64,
-            self.still_matrix(blocks, n.div_ceil(blocks))
-        );
+        let (scale, matrix) = (SIDE / blocks as f64, self.still_matrix(blocks, n.div_ceil(blocks)));
+        let matrix = format!("<g transform=\"scale({scale})\">{matrix}</g>");
         let label = "Left: which pairs of photographs match, brighter where more matches agree. Right: the photographs";
         still::svg(2.03 * SIDE, SIDE, label, &format!("{matrix}{sheet}"))
     }
@@ -325,16 +318,11 @@ impl CollectionView<'_> {
             ),
             _ => "No two photographs show the same thing.".to_owned(),
         };
-        format!(
-            "<div class=\"still-figures\"><p>{legend}</p>{}{}</div>",
-            listed(
-                "The strongest pairs",
-                &["first", "second", "inliers", "matches", "geometry"],
-                &strongest,
-                pairs.len()
-            ),
-            listed("Photographs with problems", &["photograph", "problem"], &problems, problems.len()),
-        )
+        let head = ["first", "second", "inliers", "matches", "geometry"];
+        let strongest = listed("The strongest pairs", &head, &strongest, pairs.len());
+        let head = ["photograph", "problem"];
+        let problems = listed("Photographs with problems", &head, &problems, problems.len());
+        format!("<div class=\"still-figures\"><p>{legend}</p>{strongest}{problems}</div>")
     }
 }
 
