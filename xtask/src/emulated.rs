@@ -96,11 +96,8 @@ impl Machine {
         };
         command.args(["--no-fail-fast", "--target", self.target]).args(self.tested).arg("--").args(harness);
         succeed(&mut command)?;
-        println!(
-            "tests for {} passed after {} s of building and running",
-            self.name,
-            began.elapsed().as_secs()
-        );
+        let seconds = began.elapsed().as_secs();
+        println!("tests for {} passed after {seconds} s of building and running", self.name);
         println!("left out: tests whose names contain {}", LEFT_OUT.join(" or "));
         Ok(())
     }
