@@ -199,7 +199,7 @@ impl Collection {
         match self.chosen(&states)? {
             Found::Whole(chosen) => {
                 let first = self.round(&states, chosen, CHOSEN)?;
-                let ahead = self.structure_round(&first, &states, &rates.cpu)?;
+                let ahead = self.structure_round(&first, &rates.cpu)?;
                 let ahead = ahead.map(|round| round_ahead(&round, shard, counts, &rates.cpu)).transpose()?;
                 structure = ahead.map(|(pairs, _)| pairs);
                 let mut rounds = vec![first];

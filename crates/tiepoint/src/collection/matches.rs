@@ -67,8 +67,7 @@ impl Collection {
 
     fn match_part(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
         let cpu = &devices.cpu;
-        let states = Arc::new(self.states(cpu)?);
-        let first = self.first_round(&states)?;
+        let first = self.first_round(&Arc::new(self.states(cpu)?))?;
         let given = &self.given_matches()?;
         type Run<'r> = &'r dyn Fn(Search<'_, '_>, u64) -> Result<()>;
         let work = |round: &Round<'_>, run: Run<'_>| {
@@ -82,11 +81,11 @@ impl Collection {
         let search = |round: &Round<'_>| work(round, &|search, pairs| search.run(devices, pairs));
         let mut matched = Matched::default();
         matched.add(search(&first)?);
-        match self.closure_round(&first, &states, cpu)? {
+        match self.closure_round(&first, cpu)? {
             Some(round) => matched.add(search(&round)?),
             None => matched.closure_waits = true,
         }
-        match self.structure_round(&first, &states, cpu)? {
+        match self.structure_round(&first, cpu)? {
             Some(round) => {
                 let done = work(&round, &|search, pairs| search.by_structure(pairs))?;
                 // Pairs that are left out were counted when features were matched.
@@ -130,13 +129,8 @@ impl Collection {
     }
 
     /// The round of the pairs that those of the first round suggest; `None` until the first round is finished.
-    pub(super) fn closure_round(
-        &self,
-        first: &Round<'_>,
-        states: &Arc<Vec<State>>,
-        cpu: &Cpu,
-    ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| self.round(states, pairs, CLOSURE).map(Some);
+    pub(super) fn closure_round(&self, first: &Round<'_>, cpu: &Cpu) -> Result<Option<Round<'_>>> {
+        let round = |pairs| self.round(&first.states, pairs, CLOSURE).map(Some);
         let is_given = matches!(self.resolved(), PairChoice::List | PairChoice::Matches);
         let more = self.options().pairs.closure && !is_given;
         if first.pairs.set == PairSet::All || !more {

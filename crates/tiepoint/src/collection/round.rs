@@ -37,7 +37,7 @@ pub(super) struct TileKind {
 #[derive(Debug)]
 pub(super) struct Round<'c> {
     collection: &'c Collection,
-    states: Arc<Vec<State>>,
+    pub(super) states: Arc<Vec<State>>,
     pub(super) pairs: TiledPairs,
     tiles: TileKind,
     /// The fingerprint of the options and of the version of the stage.

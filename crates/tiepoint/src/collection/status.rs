@@ -134,14 +134,14 @@ impl Collection {
         status.add(&first, cpu)?;
         if first.pairs.set != PairSet::All
             && status.missing_tiles.is_empty()
-            && let Some(closure) = self.closure_round(&first, &states, cpu)?
+            && let Some(closure) = self.closure_round(&first, cpu)?
         {
             let more = closure.pairs.set.count(status.photographs);
             status.pairs = status.pairs.map(|pairs| pairs + more);
             status.add(&closure, cpu)?;
         }
         if status.missing_tiles.is_empty()
-            && let Some(structure) = self.structure_round(&first, &states, cpu)?
+            && let Some(structure) = self.structure_round(&first, cpu)?
         {
             // Its pairs were counted when their features were matched.
             let (tried, left_out) = (status.tried, status.left_out);

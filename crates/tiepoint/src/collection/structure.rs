@@ -9,7 +9,6 @@
 //! would pass for a scene with depth.
 
 use super::Collection;
-use super::features::State;
 use super::matches::STRUCTURE;
 use super::pairs::PairSet;
 use super::recent::Recent;
@@ -45,13 +44,8 @@ type Kept = Recent<Option<Arc<Ready>>>;
 impl Collection {
     /// The round of the chosen pairs that their features do not verify; `None` until the first round is finished. Without
     /// photographs of different sensors it has no pairs.
-    pub(super) fn structure_round(
-        &self,
-        first: &Round<'_>,
-        states: &Arc<Vec<State>>,
-        cpu: &Cpu,
-    ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| self.round(states, pairs, STRUCTURE).map(Some);
+    pub(super) fn structure_round(&self, first: &Round<'_>, cpu: &Cpu) -> Result<Option<Round<'_>>> {
+        let round = |pairs| self.round(&first.states, pairs, STRUCTURE).map(Some);
         if self.options().modality != Modality::Cross {
             return round(PairSet::list([]));
         }

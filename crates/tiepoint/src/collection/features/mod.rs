@@ -402,17 +402,16 @@ impl Collection {
         let mut forms = states.iter().enumerate().filter_map(form);
         let Some((first, form)) = forms.next() else { return Ok(()) };
         let name = |i: usize| &self.photographs()[i].name;
+        let first = name(first);
         if form.dimension == 0 {
             return Err(Error::Mismatch(format!(
-                "features of {} have no descriptors to be compared: give matches, too, or others",
-                name(first)
+                "features of {first} have no descriptors to be compared: give matches, too, or others"
             )));
         }
         let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
+        let other = name(other);
         Err(Error::Mismatch(format!(
-            "descriptors of {} have {form}, those of {} {unlike}: a collection needs features of one kind",
-            name(first),
-            name(other)
+            "descriptors of {first} have {form}, those of {other} {unlike}: a collection needs features of one kind"
         )))
     }
 }
