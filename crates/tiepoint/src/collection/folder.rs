@@ -1,7 +1,7 @@
 //! The folder of a collection: its options, its photographs, and the paths of its files.
 
 use super::camera::{Camera, cameras};
-use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
+use super::record::{Found, Kind, Made, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
 use super::{CollectionOptions, FeatureOptions, PairOptions, Shard};
 use super::{features, matches, pairs, structure, top_scale};
@@ -367,8 +367,9 @@ impl Collection {
         self.folder.join(FEATURES).join(&name[..2]).join(format!("{name}.features"))
     }
 
-    pub(super) fn features_fingerprint(&self, index: usize) -> u64 {
-        fingerprint([&self.features.to_le_bytes()[..], self.photographs()[index].name.as_bytes()])
+    pub(super) fn features_made(&self, index: usize) -> Made {
+        let name = self.photographs()[index].name.as_bytes();
+        (Kind::Features, fingerprint([&self.features.to_le_bytes()[..], name]))
     }
 
     pub(super) fn pairs_path(&self) -> PathBuf {
@@ -436,8 +437,7 @@ fn changed_options(recorded: &Value, now: &CollectionOptions) -> Result<(Vec<Str
         let pairs = PairOptions { list: None, ..options.pairs.clone() };
         value_of(&options.clone().with_block(None).with_pairs(pairs))
     };
-    let mut changed = Vec::new();
-    differences("", &without_list(&before)?, &without_list(now)?, ["", " → "], &mut changed);
+    let changed = differences("", &without_list(&before)?, &without_list(now)?, ["", " → "]);
     Ok((changed, (&before.matching, &before.two_view) != (&now.matching, &now.two_view)))
 }
 
@@ -451,7 +451,6 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         }
     }
     if let Found::Whole(head) = head {
-        let mut changed = Vec::new();
         let given = value_of(&options.clone().with_features(without_paths(&options.features)))?;
         let mut recorded = head.options.clone();
         if let Some(features) = recorded.get_mut("features") {
@@ -460,7 +459,8 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
                 features["given"] = GIVEN.into();
             }
         }
-        differences("features", &recorded["features"], &given["features"], ["`", "` and not "], &mut changed);
+        let words = ["`", "` and not "];
+        let mut changed = differences("features", &recorded["features"], &given["features"], words);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
             changed.push(format!("`--modality {modality}` and not {}", options.modality));
@@ -511,21 +511,13 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// Adds to `changed` the command's options that differ, with the recorded and the given value and words before and between them.
-fn differences(
-    name: &str,
-    old: &Value,
-    new: &Value,
-    [before, between]: [&str; 2],
-    changed: &mut Vec<String>,
-) {
+/// The command's options that differ, with the recorded and the given value and words before and between them.
+fn differences(name: &str, old: &Value, new: &Value, words: [&str; 2]) -> Vec<String> {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            for key in names {
-                let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(key, &value(a), &value(b), [before, between], changed);
-            }
+            // A value that is missing is null.
+            names.into_iter().flat_map(|key| differences(key, &old[key], &new[key], words)).collect()
         }
         (a, b) if a != b => {
             let fields = CollectionOptions::default().fields();
@@ -535,14 +527,10 @@ fn differences(
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            changed.push(format!(
-                "{before}--{} {}{between}{}",
-                flag.trim_start_matches('!'),
-                shown(a),
-                shown(b)
-            ));
+            let ([before, between], flag) = (words, flag.trim_start_matches('!'));
+            vec![format!("{before}--{flag} {}{between}{}", shown(a), shown(b))]
         }
-        _ => {}
+        _ => Vec::new(),
     }
 }
 

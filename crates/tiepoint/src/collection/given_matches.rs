@@ -11,7 +11,7 @@
 use super::Collection;
 use super::features::State;
 use super::pairs::Names;
-use super::record::{self, Fields, Found, Kind, fingerprint};
+use super::record::{self, Fields, Found, Kind, Made, fingerprint};
 use crate::feature::files::arrays::Array;
 use crate::feature::files::hdf5::Hdf5;
 use crate::files::{Disk, read_text};
@@ -22,6 +22,9 @@ use std::path::{Path, PathBuf};
 
 /// Matches of pairs, by photographs, the smaller number first.
 pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
+
+/// What the file in the work folder is.
+const GIVEN: Made = (Kind::Given, 0);
 
 /// Matches as a file gives them.
 #[derive(Debug, Default)]
@@ -134,7 +137,7 @@ impl Collection {
         }
         by_pair.values().flatten().flatten().for_each(|i| body.extend_from_slice(&i.to_le_bytes()));
         let hash = fingerprint([&body[..]]).to_le_bytes();
-        record::write(&Disk::at_once(self.syncs()), &self.given_path(), Kind::Given, 0, &hash, &[&body])?;
+        record::write(&Disk::at_once(self.syncs()), &self.given_path(), GIVEN, &hash, &[&body])?;
         Ok(super::PairSet::list(by_pair.into_keys()))
     }
 
@@ -143,8 +146,8 @@ impl Collection {
         if self.resolved() != super::PairChoice::Matches {
             return Ok(Found::Whole(None));
         }
-        let head = record::read_head(&self.given_path(), Kind::Given, 0)?;
-        Ok(head.map(|head| Fields(&head).u64().map(Some)).or_unfit("holds no matches"))
+        let head = record::read_head(&self.given_path(), GIVEN)?;
+        Ok(head.decoded("holds no matches", |head| Fields(&head).u64().map(Some)))
     }
 
     /// The given matches, where pairs are those of given matches.
@@ -153,8 +156,8 @@ impl Collection {
             return Ok(None);
         }
         let path = self.given_path();
-        let read = record::read(&path, Kind::Given, 0)?.map(|(_, body)| decode(&body));
-        read.or_unfit("holds no matches").or_made_by("pairs", &path).map(Some)
+        let read = record::read(&path, GIVEN)?.decoded("holds no matches", |(_, body)| decode(&body));
+        read.or_made_by("pairs", &path).map(Some)
     }
 }
 

@@ -309,13 +309,13 @@ impl Collection {
                 payload
             }
         };
-        record::write(&Disk::at_once(self.syncs()), path, Kind::Pairs, made_from, &[], &[&payload])
+        record::write(&Disk::at_once(self.syncs()), path, (Kind::Pairs, made_from), &[], &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {
         let count = self.photographs().len() as u32;
-        let read = record::read(path, Kind::Pairs, made_from)?;
-        Ok(read.map(|(_, payload)| decode(&payload, count)).or_unfit("holds no pairs of these photographs"))
+        let read = record::read(path, (Kind::Pairs, made_from))?;
+        Ok(read.decoded("holds no pairs of these photographs", |(_, payload)| decode(&payload, count)))
     }
 }
 

@@ -102,9 +102,9 @@ impl<'c> Round<'c> {
     /// The status of a tile. The body of its file is not read.
     pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
-        let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
-        let decoded = read.map(|head| Head::decode(&head, side, self.tiles.record));
-        let (head, unfit) = match decoded.or_unfit(NO_PAIRS) {
+        let read = record::read_head(&self.path(tile), (self.tiles.kind, self.fingerprint))?;
+        let (head, unfit) = match read.decoded(NO_PAIRS, |head| Head::decode(&head, side, self.tiles.record))
+        {
             Found::Whole(head) => (Some(head), None),
             Found::Missing => (None, None),
             Found::Unfit(reason) => (None, Some(reason)),
@@ -223,9 +223,8 @@ impl<'c> Round<'c> {
     /// The head and the body of a tile's file.
     fn read(&self, path: &Path) -> Result<Found<(Head, Vec<u8>)>> {
         let (side, record) = (self.collection.block(), self.tiles.record);
-        let read = record::read(path, self.tiles.kind, self.fingerprint)?;
-        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, record)?, body)));
-        Ok(decoded.or_unfit(NO_PAIRS))
+        let read = record::read(path, (self.tiles.kind, self.fingerprint))?;
+        Ok(read.decoded(NO_PAIRS, |(head, body)| Some((Head::decode(&head, side, record)?, body))))
     }
 
     /// Writes a tile: the results of these pairs, and those of an older file that are still valid.
@@ -244,7 +243,7 @@ impl<'c> Round<'c> {
             tile.add(at, keys, outcome.as_ref().map(|bytes| bytes.split_at(self.tiles.record).into()));
         }
         let (head, body) = tile.encode();
-        record::write(disk, &path, self.tiles.kind, self.fingerprint, &head, &body)
+        record::write(disk, &path, (self.tiles.kind, self.fingerprint), &head, &body)
     }
 
     /// The pairs of a tile that have a result, each with its record followed by its part of the body.

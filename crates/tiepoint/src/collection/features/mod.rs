@@ -5,7 +5,7 @@ mod given;
 mod search;
 
 use super::folder::{Collection, unchanged_content};
-use super::record::{self, Found, Kind, fingerprint};
+use super::record::{self, Found, fingerprint};
 use super::scan::{FileVersion, with_reasons};
 use super::{PairChoice, Shard};
 use crate::device::{Cpu, Processor};
@@ -228,14 +228,12 @@ impl Collection {
         outcome: &Readable<Features>,
     ) -> Result<()> {
         let (head, body) = encode(origin, outcome);
-        let made_from = self.features_fingerprint(index);
-        record::write(disk, &self.features_path(index), Kind::Features, made_from, &head, &[&body])
+        record::write(disk, &self.features_path(index), self.features_made(index), &head, &[&body])
     }
 
     fn stored(&self, index: usize) -> Result<Found<Readable<(Known, Features)>>> {
-        let read =
-            record::read(&self.features_path(index), Kind::Features, self.features_fingerprint(index))?;
-        let decoded = read.map(|(head, body)| {
+        let read = record::read(&self.features_path(index), self.features_made(index))?;
+        let decoded = read.decoded(NO_FEATURES, |(head, body)| {
             let (origin, outcome) = decode_head(&head)?;
             let outcome = match outcome {
                 Ok(known) => Ok((known, decode_body(&known, &body)?)),
@@ -243,11 +241,9 @@ impl Collection {
             };
             Some((origin, outcome))
         });
-        Ok(decoded.or_unfit("holds no features").and_then(|(origin, outcome)| {
-            match self.is_of(index, &origin) {
-                true => Found::Whole(outcome),
-                false => Found::Missing,
-            }
+        Ok(decoded.and_then(|(origin, outcome)| match self.is_of(index, &origin) {
+            true => Found::Whole(outcome),
+            false => Found::Missing,
         }))
     }
 
@@ -259,9 +255,8 @@ impl Collection {
     }
 
     fn head(&self, index: usize) -> Result<Found<(Origin, Readable<Known>)>> {
-        let path = self.features_path(index);
-        let head = record::read_head(&path, Kind::Features, self.features_fingerprint(index))?;
-        Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
+        let head = record::read_head(&self.features_path(index), self.features_made(index))?;
+        Ok(head.decoded(NO_FEATURES, |head| decode_head(&head)))
     }
 
     /// The files from which the features of a photograph were made.
@@ -434,6 +429,7 @@ fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)
 }
 
 pub(super) const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
+const NO_FEATURES: &str = "holds no features";
 const NO_ROOT: &str = "this folder of photographs is not there on this machine; give it the same path on every machine, or run \
                        the stage `scan` again";
 
