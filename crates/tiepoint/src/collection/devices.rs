@@ -7,6 +7,7 @@ use crate::device::gpu::{Gpu, compile};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
+use crate::matching::MatchOptions;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,6 +26,7 @@ pub struct MatchDevices {
     pub(super) cpu: Cpu,
     processors: Vec<Processor>,
     options: TwoViewOptions,
+    matching: MatchOptions,
     /// Whether there may be more pairs than are verified at a time.
     many: bool,
     /// Empty while a GPU is being opened.
@@ -48,9 +50,9 @@ impl Collection {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let photographs = self.photographs().len();
         let many = photographs * photographs.saturating_sub(1) / 2 > MOST.pairs;
-        let options = self.options().two_view;
+        let (options, matching) = (self.options().two_view, self.options().matching);
         processors.iter().for_each(Processor::expect_much_work);
-        MatchDevices { cpu, processors: processors.to_vec(), options, many, gpus: OnceLock::new() }
+        MatchDevices { cpu, processors: processors.to_vec(), options, matching, many, gpus: OnceLock::new() }
     }
 }
 
@@ -81,7 +83,7 @@ impl MatchDevices {
         let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
             Some(MatchGpu {
                 processor: processor.clone().with_cpu(self.cpu.clone()),
-                uploaded: Uploaded::new(&gpu?),
+                uploaded: Uploaded::new(&gpu?, self.matching),
                 settled: AtomicBool::new(false),
                 verifiers: Default::default(),
                 options: self.options,

@@ -214,11 +214,10 @@ impl Collection {
             return Ok(Some(pairs));
         }
         let (options, photographs) = (&self.options().pairs, self.photographs());
-        let positions = |all| near(photographs, options.neighbours as usize, options.max_metres, all);
         let pairs = match self.resolved() {
             PairChoice::Auto | PairChoice::Exhaustive => PairSet::All,
             PairChoice::Sequence => sequence(photographs, options.overlap, |i| !states[i].is_unreadable()),
-            PairChoice::Gps => PairSet::list(positions(false)?),
+            PairChoice::Gps => PairSet::list(near(photographs, options, false)?),
             PairChoice::List => {
                 let (pairs, hash) = read_list(options, photographs)?;
                 if self.list() != Some(hash) {
@@ -236,7 +235,7 @@ impl Collection {
             PairChoice::TopScale => {
                 let Some(mut pairs) = self.top_scale(shard, &states, cpu)? else { return Ok(None) };
                 if options.choice == PairChoice::Auto {
-                    pairs.extend(positions(true)?);
+                    pairs.extend(near(photographs, options, true)?);
                 }
                 PairSet::list(pairs)
             }
@@ -380,12 +379,8 @@ const EARTH: f64 = 6_371_000.0;
 /// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted
 /// into the cells of a grid in space, so that only those in neighbouring cells are compared. Fails when no photograph
 /// records its position, unless `may_be_none` is set.
-fn near(
-    photographs: &[Photograph],
-    neighbours: usize,
-    max_metres: f64,
-    may_be_none: bool,
-) -> Result<Vec<[u32; 2]>> {
+fn near(photographs: &[Photograph], options: &PairOptions, may_be_none: bool) -> Result<Vec<[u32; 2]>> {
+    let (neighbours, max_metres) = (options.neighbours as usize, options.max_metres);
     let placed: Vec<(u32, [f64; 3])> = (0..)
         .zip(photographs)
         .filter_map(|(i, photograph)| {
@@ -609,7 +604,10 @@ mod tests {
         // A ten-thousandth of a degree of latitude is 11 m.
         let steps = [0.0, 1.0, 2.0, 20.0, 20.5];
         let places: Vec<_> = steps.iter().map(|s| Some([48.0 + s * 1e-4, 11.0])).chain([None]).collect();
-        let near = |places: &[_], n| near(&photographs(places), n, 100.0, false).map(PairSet::list);
+        let near = |places: &[_], n| {
+            let options = PairOptions::default().with_neighbours(n);
+            near(&photographs(places), &options, false).map(PairSet::list)
+        };
         let found = near(&places, 1).unwrap();
         assert_eq!(
             found,

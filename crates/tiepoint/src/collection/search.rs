@@ -139,9 +139,8 @@ impl Search<'_, '_> {
 
     /// Reads photographs and sends them to all GPUs before they are needed there.
     fn read_ahead(&self, stop: &Stop, gpus: &[MatchGpu]) -> Result<()> {
-        let options = &self.collection.options().matching;
         self.tiles.read_ahead(stop, |index, features| {
-            gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features, options) {
+            gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features) {
                 // The matching of these photographs meets the same error and then runs on the CPU.
                 Err(error) if error.is_device_limit() => Ok(()),
                 sent => sent.map(drop),
@@ -189,12 +188,11 @@ impl Search<'_, '_> {
             return on_cpu();
         }
         let MatchGpu { processor, uploaded, .. } = gpu;
-        let options = &self.collection.options().matching;
         let on_gpu = || {
-            let both = |(_, c): &Matched| uploaded.pair(c.pair, c.features.each_ref().map(|f| &**f), options);
+            let both = |(_, c): &Matched| uploaded.pair(c.pair, c.features.each_ref().map(|f| &**f));
             let sides = pairs.iter().map(both).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
-            uploaded.matcher.match_batch(&sides, options)
+            uploaded.matcher.match_batch(&sides, &uploaded.options)
         };
         let found = on_gpu().or_else(|error| match error {
             // Photographs kept on the device may have used up its memory.
