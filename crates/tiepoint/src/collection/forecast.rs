@@ -132,7 +132,7 @@ impl Collection {
         let all: Vec<usize> = (0..states.len()).collect();
         let search = self.search_ahead(&all, &states, &rates);
         let counts: Vec<f64> = all.iter().map(|&i| self.most(i, &states[i])).collect();
-        let matching = self.matching_ahead(Shard::ALL, states, &counts, &rates)?;
+        let matching = self.matching_ahead(Shard::ALL, states, &rates)?;
         let features: f64 = counts.iter().sum();
         let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
         let [base, photograph, pair] = DATABASE;
@@ -163,9 +163,7 @@ impl Collection {
     /// As [`forecast`](Self::forecast).
     pub fn forecast_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors, self);
-        let states = self.states(&rates.cpu)?;
-        let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
-        self.matching_ahead(shard, states, &counts, &rates)
+        self.matching_ahead(shard, self.states(&rates.cpu)?, &rates)
     }
 
     fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Forecast {
@@ -185,13 +183,9 @@ impl Collection {
     }
 
     /// Estimates the pairs of a part of the work that are not matched yet.
-    fn matching_ahead(
-        &self,
-        shard: Shard,
-        states: Vec<State>,
-        counts: &[f64],
-        rates: &Rates,
-    ) -> Result<Forecast> {
+    fn matching_ahead(&self, shard: Shard, states: Vec<State>, rates: &Rates) -> Result<Forecast> {
+        let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
+        let counts = &counts[..];
         let features: f64 = counts.iter().sum();
         let states = Arc::new(states);
         let (mut pairs, mut products, mut seconds) = (0, 0.0, 0.0);
