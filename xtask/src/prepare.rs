@@ -1,7 +1,7 @@
 //! The software that tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python
 //! packages, and a browser.
 
-use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
+use crate::{Result, Run, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl Prepared {
 }
 
 /// What only one part needs: the part, what prepares it, and what is left out without it.
-const OF_PARTS: [(&str, fn() -> Result<()>, &str); 3] = [
+const OF_PARTS: [(&str, Run, &str); 3] = [
     ("pages", report::prepare, "the pages of reports are not opened"),
     ("python", || python_package::prepare().map(drop), "the Python package is not tested"),
     ("cluster", || cluster::prepare().map(drop), "the recipe for a cluster is not tested"),

@@ -2,7 +2,7 @@
 
 use crate::prepare::{self, Prepared, Variables};
 use crate::{
-    CHECKED, DEVELOPMENT, Result, at, claims, cluster, data_folder, emulated, opencl, profile,
+    CHECKED, DEVELOPMENT, Result, Run, at, claims, cluster, data_folder, emulated, opencl, profile,
     python_package, report, succeed, target, told,
 };
 use fearless_simd::Level;
@@ -68,7 +68,7 @@ fn prepare_while_building() -> Result<Prepared> {
 }
 
 /// The parts of all tests (`cargo xtask part NAME`): pages first, because they wait, then the longest; others fill gaps.
-const PARTS: [(&str, fn() -> Result<()>); 8] = [
+const PARTS: [(&str, Run); 8] = [
     ("pages", report::test),
     ("python", || python_package::run(CHECKED)),
     ("library", || tests(CHECKED, &["--lib", "--", "--skip", STEREO], vec![])),

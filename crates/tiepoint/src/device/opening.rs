@@ -49,7 +49,9 @@ struct State {
 }
 
 /// Is called with the GPU, or with `None` where there is none.
-struct Told(Box<dyn FnOnce(Option<&Gpu>) + Send>);
+type Call = dyn FnOnce(Option<&Gpu>) + Send;
+
+struct Told(Box<Call>);
 
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
