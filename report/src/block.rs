@@ -49,22 +49,10 @@ pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
 }
 
 /// The values of a block, `N` bytes each.
-fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
+pub(crate) fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
     let bytes = read_u8s(block)?;
     let (values, rest) = bytes.as_chunks::<N>();
     rest.is_empty().then(|| values.iter().copied().map(value).collect())
-}
-
-pub(crate) fn read_f32s(block: &Value) -> Option<Vec<f32>> {
-    read(block, f32::from_le_bytes)
-}
-
-pub(crate) fn read_u32s(block: &Value) -> Option<Vec<u32>> {
-    read(block, u32::from_le_bytes)
-}
-
-pub(crate) fn read_u16s(block: &Value) -> Option<Vec<u16>> {
-    read(block, u16::from_le_bytes)
 }
 
 /// The values of a map of this size, row by row; NaN where there are none.
@@ -150,7 +138,7 @@ mod tests {
     fn columns_keep_every_bit() {
         let values = [1.5_f32, f32::NAN, f32::INFINITY, -0.0, 1e-42];
         let packed = f32s(values.into_iter()).unwrap();
-        let found = read_f32s(&packed).unwrap();
+        let found = read(&packed, f32::from_le_bytes).unwrap();
         assert!(found.iter().map(|v| v.to_bits()).eq(values.map(f32::to_bits)), "as they are");
         assert_eq!(read_u8s(&packed).unwrap()[..4], 1.5_f32.to_le_bytes(), "little-endian");
         assert_eq!(read_u8s(&json!({ "data": "AAAA" })), None, "damaged");

@@ -138,10 +138,10 @@ fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> 
 /// The pairs of a page; `numbers` are those of its photographs on the new page.
 fn pairs_of(page: &SavedPage, view: &Value, numbers: &[u32]) -> Result<HashMap<(u32, u32), SavedPair>> {
     let damaged = || page.fault("its pairs cannot be read");
-    let u32s = |key: &str| block::read_u32s(&view["pairs"][key]).ok_or_else(damaged);
+    let u32s = |key: &str| block::read(&view["pairs"][key], u32::from_le_bytes).ok_or_else(damaged);
     let (a, b, matches, inliers) = (u32s("a")?, u32s("b")?, u32s("matches")?, u32s("inliers")?);
     let (configuration, lines) = (u32s("configuration")?, u32s("lines")?);
-    let ends = block::read_u16s(&view["ends"]).ok_or_else(damaged)?;
+    let ends = block::read(&view["ends"], u16::from_le_bytes).ok_or_else(damaged)?;
     let columns = [&b, &matches, &inliers, &configuration, &lines];
     if columns.iter().any(|column| column.len() != a.len()) {
         return Err(damaged());

@@ -62,9 +62,9 @@ const FLOATS: [&str; 11] =
 fn rows_of(page: &SavedPage, view: &Value) -> Result<Vec<KeypointMatch>> {
     let columns = &view["columns"];
     let damaged = |what: &str| page.fault(&format!("the column {what} cannot be read"));
-    let f32s = |key: &&str| block::read_f32s(&columns[*key]).ok_or_else(|| damaged(key));
+    let f32s = |key: &&str| block::read(&columns[*key], f32::from_le_bytes).ok_or_else(|| damaged(key));
     let floats = FLOATS.iter().map(f32s).collect::<Result<Vec<_>>>()?;
-    let u32s = |key: &str| block::read_u32s(&columns[key]).ok_or_else(|| damaged(key));
+    let u32s = |key: &str| block::read(&columns[key], u32::from_le_bytes).ok_or_else(|| damaged(key));
     let (a, b) = (u32s("a")?, u32s("b")?);
     let inlier = block::read_u8s(&columns["inlier"]).ok_or_else(|| damaged("inlier"))?;
     let n = floats[0].len();

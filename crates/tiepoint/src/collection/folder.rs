@@ -221,16 +221,12 @@ impl Collection {
         let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];
             let Some(origin) = self.origin(i)? else { return Ok([None, None]) };
-            let is_touched = |then: &FileVersion, now: &FileVersion| {
-                (now.content.is_none() && !then.is_untouched(now)).then_some(*now)
-            };
+            let is_touched =
+                |(then, now): &(FileVersion, FileVersion)| now.content.is_none() && !then.is_untouched(now);
             // A file with the features of all photographs is not read for each of them.
-            let beside =
-                origin.beside.as_ref().zip(photograph.beside.as_ref()).filter(|_| !self.is_one_file());
-            Ok([
-                is_touched(&origin.photograph, &photograph.file),
-                beside.and_then(|(then, now)| is_touched(then, now)),
-            ])
+            let beside = origin.beside.zip(photograph.beside).filter(|_| !self.is_one_file());
+            let files = [Some((origin.photograph, photograph.file)), beside];
+            Ok(files.map(|file| file.filter(is_touched).map(|(_, now)| now)))
         })?;
         let read: Vec<usize> =
             (0..touched.len()).filter(|i| touched[*i].iter().any(Option::is_some)).collect();

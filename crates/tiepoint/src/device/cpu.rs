@@ -7,6 +7,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use tiepoint_gpu::lock;
 
 /// An image with fewer pixels is left to one thread, except in unit tests, whose images are small.
@@ -241,7 +242,7 @@ impl Cpu {
 
     /// Times a stage from this call until the guard is dropped. Costs nothing when not profiled.
     pub fn stage(&self, name: &'static str) -> Stage<'_> {
-        Stage::new(self.profile.as_deref(), name)
+        Stage { running: self.profile().map(|profile| (profile, name, Instant::now())) }
     }
 
     /// Runs `f` on a thread of the pool. Code of many short parallel and serial steps should run inside as a whole: from

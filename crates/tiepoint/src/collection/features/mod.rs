@@ -339,12 +339,12 @@ impl Collection {
                     false => as_scanned(&path, version, || true),
                 };
                 let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
-                Some((path, bytes, version))
+                Some(((path, bytes), version))
             }
         };
-        let of_beside = beside.as_ref().map(|(_, _, version)| *version);
+        let (beside, of_beside) = beside.unzip();
         let origin = Origin { photograph: file, beside: of_beside, imported: false };
-        Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
+        Ok(Sources { photograph: bytes, beside, origin })
     }
 
     /// Those of these photographs that cannot be searched without another scan, with the reasons; the folder alone if it is
