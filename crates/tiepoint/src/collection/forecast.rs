@@ -134,14 +134,15 @@ impl Collection {
         let counts: Vec<f64> = all.iter().map(|&i| self.most(i, &states[i])).collect();
         let matching = self.matching_ahead(Shard::ALL, states, &rates)?;
         let features: f64 = counts.iter().sum();
-        let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
+        let (photographs, [verified, matches]) =
+            (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
         let [base, photograph, pair] = DATABASE;
         let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
         Ok(Forecast {
             pairs: matching.pairs,
             seconds: search.seconds + matching.seconds,
             work_bytes: search.work_bytes.saturating_add(matching.work_bytes),
-            database_bytes: (database + verified * matches_at_most(&counts) * MATCH[1]) as u64,
+            database_bytes: (database + verified * matches * MATCH[1]) as u64,
             ..search
         })
     }
@@ -225,12 +226,12 @@ impl Collection {
             // Before features are matched, any pair may have to be tried.
             seconds += structure.unwrap_or(pairs) as f64 * STRUCTURE / rates.cpu.threads() as f64;
         }
+        let [verified, matches] = verified_at_most(pairs, counts);
         Ok(Forecast {
             features: features as u64,
             pairs,
             seconds,
-            work_bytes: (verified_at_most(pairs, counts) * matches_at_most(counts) * MATCH[0]) as u64
-                + 300 * pairs.min(1000),
+            work_bytes: (verified * matches * MATCH[0]) as u64 + 300 * pairs.min(1000),
             ..Forecast::default()
         })
     }
@@ -277,14 +278,11 @@ impl Collection {
     }
 }
 
-/// The most verified pairs among `pairs` that are tried, for photographs with these counts of features.
-fn verified_at_most(pairs: u64, counts: &[f64]) -> f64 {
-    (pairs as f64).min(PARTNERS * counts.len() as f64)
-}
-
-/// The most matches of a verified pair, on average.
-fn matches_at_most(counts: &[f64]) -> f64 {
-    MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64
+/// For photographs with these counts of features the most verified pairs among `pairs` that are tried, and the most matches
+/// of one on average.
+fn verified_at_most(pairs: u64, counts: &[f64]) -> [f64; 2] {
+    let matches = MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+    [(pairs as f64).min(PARTNERS * counts.len() as f64), matches]
 }
 
 /// The number of pairs in a part of a round that are not tried yet, and of comparisons of two features for them.

@@ -9,12 +9,11 @@
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
 use super::given_matches::ByPair;
-use super::pace::Pace;
 use super::tile::Outcome;
 use super::verify::Candidate;
 use super::waiting::{Help, Source, Waiting};
 use super::work::{PairRun, Tiles};
-use super::workers::{Job, Stop, side_by_side};
+use super::workers::{Job, Pace, Stop, side_by_side};
 use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;

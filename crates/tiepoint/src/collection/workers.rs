@@ -3,7 +3,7 @@
 use crate::device::Cpu;
 use crate::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -98,6 +98,27 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
         Some(Err(panic)) => resume_unwind(panic),
         Some(Ok(error)) => Err(error),
         None => Ok(()),
+    }
+}
+
+/// The time that pieces of work have taken, by which CPU and GPUs share photographs and pairs.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    pieces: AtomicUsize,
+    nanoseconds: AtomicU64,
+}
+
+impl Pace {
+    pub(super) fn add(&self, pieces: usize, time: Duration) {
+        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.pieces.fetch_add(pieces, Ordering::Relaxed);
+    }
+
+    /// Seconds for one piece, on one thread or GPU; `None` before the first is done.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        let pieces = self.pieces.load(Ordering::Relaxed);
+        let seconds = self.nanoseconds.load(Ordering::Relaxed) as f64 * 1e-9;
+        (pieces > 0).then(|| seconds / pieces as f64)
     }
 }
 

@@ -11,8 +11,7 @@
 use super::file::{Origin, Readable};
 use super::given::Given;
 use super::{CHANGED, Collection, Extracted, Sources};
-use crate::collection::pace::Pace;
-use crate::collection::workers::{Job, Stop, for_each_of, side_by_side};
+use crate::collection::workers::{Job, Pace, Stop, for_each_of, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
 use crate::feature::sift::Sift;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
