@@ -294,13 +294,8 @@ impl CollectionView<'_> {
     fn still_figures(&self, pairs: &[&CollectionPair<'_>]) -> String {
         let name = |i: usize| self.images[i].name.clone();
         let row = |p: &&CollectionPair<'_>| {
-            vec![
-                name(p.a),
-                name(p.b),
-                p.inliers.to_string(),
-                p.matches.to_string(),
-                p.configuration.to_owned(),
-            ]
+            let [inliers, matches] = [p.inliers, p.matches].map(|count| count.to_string());
+            vec![name(p.a), name(p.b), inliers, matches, p.configuration.to_owned()]
         };
         let mut paired = vec![false; self.images.len()];
         pairs.iter().for_each(|p| (paired[p.a], paired[p.b]) = (true, true));
@@ -388,13 +383,8 @@ mod tests {
     use tiepoint::image::Image;
 
     fn image(name: &str) -> CollectionImage<'static> {
-        CollectionImage {
-            name: name.to_owned(),
-            size: Size::new(400, 300),
-            thumbnail: None,
-            features: Some(10),
-            problem: None,
-        }
+        let (name, size) = (name.to_owned(), Size::new(400, 300));
+        CollectionImage { name, size, thumbnail: None, features: Some(10), problem: None }
     }
 
     fn pair(a: usize, b: usize, inliers: u32) -> CollectionPair<'static> {

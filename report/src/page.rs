@@ -268,16 +268,12 @@ impl<'a> Report<'a> {
         let mut detail = Detail::MOST;
         loop {
             let html = self.render(detail)?;
-            if html.len() <= self.limit {
+            let bytes = html.len();
+            if bytes <= self.limit {
                 return Ok(html);
             }
-            detail = detail.less().ok_or_else(|| {
-                Error::option(
-                    "report_limit",
-                    self.limit,
-                    format!("{} bytes or more: that is the page with the least of its pictures", html.len()),
-                )
-            })?;
+            let least = format!("{bytes} bytes or more: that is the page with the least of its pictures");
+            detail = detail.less().ok_or_else(|| Error::option("report_limit", self.limit, least))?;
         }
     }
 
@@ -504,10 +500,7 @@ pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) 
 fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
-        let shown = match value {
-            Value::String(s) => s.clone(),
-            other => other.to_string(),
-        };
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", text(key), text(&shown))
     };
     format!("<div class=\"scroll\"><table>\n{}</table></div>\n", keys.iter().map(row).collect::<String>())

@@ -125,14 +125,9 @@ impl Pair {
         let (inliers, counts) = (pair.inliers().collect::<Vec<_>>(), pair.counts());
         let shown = inliers.len().min(most);
         let lines = (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect();
-        let pair = CollectionPair {
-            a: pair.a,
-            b: pair.b,
-            matches: pair.matches.len() as u32,
-            inliers: inliers.len() as u32,
-            configuration: pair.configuration.name(),
-            ends: Vec::new(),
-        };
+        let [matches, inliers] = [pair.matches.len(), inliers.len()].map(|count| count as u32);
+        let (a, b, configuration) = (pair.a, pair.b, pair.configuration.name());
+        let pair = CollectionPair { a, b, matches, inliers, configuration, ends: Vec::new() };
         Self { pair, lines, counts }
     }
 }
@@ -219,13 +214,9 @@ impl Shown {
     }
 
     fn image(&self, name: &str) -> CollectionImage<'_> {
-        CollectionImage {
-            name: name.to_owned(),
-            size: self.size,
-            thumbnail: self.thumbnail.as_ref().map(AnyImage::view),
-            features: self.features,
-            problem: self.problem.clone(),
-        }
+        let (name, problem) = (name.to_owned(), self.problem.clone());
+        let thumbnail = self.thumbnail.as_ref().map(AnyImage::view);
+        CollectionImage { name, size: self.size, thumbnail, features: self.features, problem }
     }
 }
 

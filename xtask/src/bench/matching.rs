@@ -54,10 +54,6 @@ fn unit(values: &[u8]) -> impl Iterator<Item = f32> {
 }
 
 fn features(descriptors: Descriptors) -> Features {
-    Features {
-        keypoints: vec![Keypoint::default(); COUNT],
-        descriptors,
-        dimension: DIMENSION,
-        image: Size::new(1, 1),
-    }
+    let (keypoints, image) = (vec![Keypoint::default(); COUNT], Size::new(1, 1));
+    Features { keypoints, descriptors, dimension: DIMENSION, image }
 }

@@ -43,12 +43,8 @@ impl Pair {
         if Cpu::levels().contains(&SimdLevel::Avx2) {
             row("128 disparities, 8 paths, AVX2, to HH", hh, default, SimdLevel::Avx2)?;
         }
-        row(
-            "128 disparities, 4 paths, to HH4",
-            "sgbm left right 128 hh4",
-            default.with_paths(Paths::Four),
-            best,
-        )?;
+        let four = default.with_paths(Paths::Four);
+        row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", four, best)?;
         row("128 disparities, 16 paths, to HH", hh, default.with_paths(Paths::Sixteen), best)?;
         for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
             let (name, options) = (choice.name, default.with_cost(choice.value));

@@ -81,14 +81,10 @@ impl MatchDevices {
         let opened = self.processors.iter().map(|processor| Ok((processor, processor.joining_gpu()?)));
         let opened = opened.collect::<Result<Vec<_>>>().ok()?;
         let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
-            Some(MatchGpu {
-                processor: processor.clone().with_cpu(self.cpu.clone()),
-                uploaded: Uploaded::new(&gpu?, self.matching),
-                settled: AtomicBool::new(false),
-                verifiers: Default::default(),
-                options: self.options,
-                many: self.many,
-            })
+            let processor = processor.clone().with_cpu(self.cpu.clone());
+            let uploaded = Uploaded::new(&gpu?, self.matching);
+            let (settled, verifiers) = Default::default();
+            Some(MatchGpu { processor, uploaded, settled, verifiers, options: self.options, many: self.many })
         };
         Some(self.gpus.get_or_init(|| opened.into_iter().filter_map(of).collect()))
     }

@@ -171,16 +171,8 @@ impl Collection {
             at_slot.resize(at_slot.len().max(slot + 1), None);
             at_slot[slot] = Some(i);
         }
-        Self {
-            folder,
-            options,
-            block,
-            listing,
-            at_slot,
-            features,
-            limits: ReadOptions::default(),
-            sync: waits_for_disk(),
-        }
+        let (limits, sync) = (ReadOptions::default(), waits_for_disk());
+        Self { folder, options, block, listing, at_slot, features, limits, sync }
     }
 
     /// A collection without a folder, for tests.

@@ -284,12 +284,8 @@ impl Collection {
         }
         if matches!(choice, PairChoice::Matches) {
             // Given matches name features by number, so features and their order count.
-            parts.push(
-                states
-                    .iter()
-                    .flat_map(|state| state.known().map_or(0, |known| known.hash).to_le_bytes())
-                    .collect(),
-            );
+            let hashes = states.iter().map(|state| state.known().map_or(0, |known| known.hash));
+            parts.push(hashes.flat_map(u64::to_le_bytes).collect());
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());

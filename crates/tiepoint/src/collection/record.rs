@@ -76,13 +76,12 @@ impl<T> Found<T> {
 
     /// The content, or an error that names the stage that makes the file.
     pub(super) fn or_made_by(self, stage: &str, path: &Path) -> Result<T> {
-        match self {
-            Self::Whole(content) => Ok(content),
-            Self::Missing => Err(Error::format(path, format!("is not there; run the stage `{stage}` first"))),
-            Self::Unfit(reason) => {
-                Err(Error::format(path, format!("{reason}; run the stage `{stage}` again")))
-            }
-        }
+        let reason = match self {
+            Self::Whole(content) => return Ok(content),
+            Self::Missing => format!("is not there; run the stage `{stage}` first"),
+            Self::Unfit(reason) => format!("{reason}; run the stage `{stage}` again"),
+        };
+        Err(Error::format(path, reason))
     }
 }
 

@@ -107,15 +107,9 @@ impl Search<'_, '_> {
     fn on_gpus(&self, gpus: &[MatchGpu], pairs: u64) -> Result<()> {
         let waiting = &Waiting::new();
         let threads = self.cpu.threads();
-        let shared = &Shared {
-            helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
-            threads,
-            pairs,
-            matched: AtomicUsize::new(0),
-            since: Instant::now(),
-            on_cpu: Pace::default(),
-            tried: AtomicBool::new(false),
-        };
+        let helps = gpus.iter().any(|gpu| gpu.processor.hands_over());
+        let (matched, on_cpu, tried) = Default::default();
+        let shared = &Shared { helps, threads, pairs, matched, since: Instant::now(), on_cpu, tried };
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in gpus {
             for _ in 0..FEEDERS {

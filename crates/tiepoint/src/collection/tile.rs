@@ -274,16 +274,9 @@ mod tests {
     use super::*;
 
     fn pair(n: u32, fundamental: Option<[f64; 9]>) -> VerifiedPair {
-        VerifiedPair {
-            a: 3,
-            b: 5,
-            matches: (0..n).map(|i| [i, 3 * i]).collect(),
-            inlier: (0..n).map(|i| i % 3 == 0).collect(),
-            configuration: Configuration::Uncalibrated,
-            fundamental,
-            essential: None,
-            homography: Some([0.5; 9]),
-        }
+        let (matches, inlier) = (0..n).map(|i| ([i, 3 * i], i % 3 == 0)).unzip();
+        let (configuration, homography) = (Configuration::Uncalibrated, Some([0.5; 9]));
+        VerifiedPair { a: 3, b: 5, matches, inlier, configuration, fundamental, essential: None, homography }
     }
 
     #[test]

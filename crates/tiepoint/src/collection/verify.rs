@@ -38,16 +38,12 @@ impl Candidate {
         }
         let mut inlier = vec![false; self.matches.len()];
         found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
-        let pair = VerifiedPair {
-            a: self.pair[0] as usize,
-            b: self.pair[1] as usize,
-            matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
-            inlier,
-            configuration: found.configuration,
-            fundamental: found.fundamental.map(|f| flat(&f.matrix())),
-            essential: found.essential.map(|e| flat(&e.matrix())),
-            homography: found.homography.map(|h| flat(&h.matrix())),
-        };
+        let ([a, b], configuration) = (self.pair.map(|i| i as usize), found.configuration);
+        let matches = self.matches.iter().map(|m| [m.a, m.b]).collect();
+        let fundamental = found.fundamental.map(|f| flat(&f.matrix()));
+        let essential = found.essential.map(|e| flat(&e.matrix()));
+        let homography = found.homography.map(|h| flat(&h.matrix()));
+        let pair = VerifiedPair { a, b, matches, inlier, configuration, fundamental, essential, homography };
         Some(pair.encode())
     }
 }

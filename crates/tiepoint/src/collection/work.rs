@@ -176,14 +176,12 @@ impl<'r> Tiles<'r> {
     /// The next photograph to be read ahead, and its tile; `None` at the end.
     fn unread(&self, stop: &Stop) -> Option<(Arc<OpenTile>, u32)> {
         let unread = stop.wait_for(&self.state, &self.opened, |state| {
-            let current = state.current.as_ref().map(|(tile, _)| tile);
-            for tile in current.into_iter().chain(&state.next) {
-                if let Some(index) = tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)) {
-                    return Some(Some((tile.clone(), *index)));
-                }
-            }
+            let mut tiles = state.current.iter().map(|(tile, _)| tile).chain(&state.next);
+            let index =
+                |tile: &OpenTile| tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)).copied();
+            let found = tiles.find_map(|tile| Some((tile.clone(), index(tile)?)));
             // Without a next tile this is the end; otherwise another tile will be opened.
-            if state.next.is_none() { Some(None) } else { None }
+            (found.is_some() || state.next.is_none()).then_some(found)
         });
         unread.flatten()
     }

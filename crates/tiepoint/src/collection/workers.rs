@@ -126,7 +126,6 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::device::Cancel;
-    use std::sync::Arc;
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
 
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
@@ -144,18 +143,14 @@ mod tests {
                 Ok(())
             })
         };
-        let from = Arc::new(Mutex::new(from));
+        let from = Mutex::new(from);
         let mut left = 100;
         let receive = move |_: u32| {
             left -= 1;
             if left == 0 { end() } else { Ok(()) }
         };
-        let jobs = vec![
-            send(to.clone()),
-            send(to),
-            Box::new(move |stop: &Stop| for_each_of(&from, stop, receive)) as Job<'_>,
-        ];
-        side_by_side(cpu, jobs)
+        let receive: Job<'_> = Box::new(move |stop| for_each_of(&from, stop, receive));
+        side_by_side(cpu, vec![send(to.clone()), send(to), receive])
     }
 
     #[test]

@@ -358,15 +358,8 @@ impl Processor {
 
 impl From<Cpu> for Processor {
     fn from(cpu: Cpu) -> Self {
-        Self {
-            cpu,
-            gpu: Place::None,
-            notes: Arc::default(),
-            passed_over: Arc::default(),
-            computed: Arc::default(),
-            hands_over: false,
-            not_ready: Arc::default(),
-        }
+        let (notes, passed_over, computed, not_ready) = Default::default();
+        Self { cpu, gpu: Place::None, notes, passed_over, computed, hands_over: false, not_ready }
     }
 }
 

@@ -59,12 +59,10 @@ pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, w
     }
     let n = differences.len() as f64;
     let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
-    PositionError {
-        count: differences.len(),
-        bias: [mean(&|d| d[0]), mean(&|d| d[1])],
-        rms: mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt(),
-        median: median(differences.iter().copied().map(length).collect()),
-    }
+    let bias = [mean(&|d| d[0]), mean(&|d| d[1])];
+    let rms = mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt();
+    let median = median(differences.iter().copied().map(length).collect());
+    PositionError { count: differences.len(), bias, rms, median }
 }
 
 /// The accuracy of directions, in radians.

@@ -235,11 +235,8 @@ impl Collection {
         let read = record::read(&self.features_path(index), self.features_made(index))?;
         let decoded = read.decoded(NO_FEATURES, |(head, body)| {
             let (origin, outcome) = decode_head(&head)?;
-            let outcome = match outcome {
-                Ok(known) => Ok((known, decode_body(&known, &body)?)),
-                Err(reason) => Err(reason),
-            };
-            Some((origin, outcome))
+            let features = |known| Some((known, decode_body(&known, &body)?));
+            Some((origin, outcome.map(features).transpose()?))
         });
         Ok(decoded.and_then(|(origin, outcome)| match self.is_of(index, &origin) {
             true => Found::Whole(outcome),
@@ -329,20 +326,17 @@ impl Collection {
         let path = self.path_of(index);
         let as_described = || Metadata::read(&path).is_ok_and(|now| now == photograph.metadata);
         let (bytes, file) = as_scanned(&path, &photograph.file, as_described)?;
-        let beside = match &photograph.beside {
-            None => None,
-            Some(version) => {
-                let path = self.beside_path(index).map_err(|e| e.to_string())?;
-                let path = path.ok_or("its mask, or its file of features, is gone")?;
-                let read = match self.is_one_file() {
-                    true => unread(&path, version),
-                    false => as_scanned(&path, version, || true),
-                };
-                let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
-                Some(((path, bytes), version))
-            }
+        let beside = |version: &FileVersion| -> Readable<_> {
+            let path = self.beside_path(index).map_err(|e| e.to_string())?;
+            let path = path.ok_or("its mask, or its file of features, is gone")?;
+            let read = match self.is_one_file() {
+                true => unread(&path, version),
+                false => as_scanned(&path, version, || true),
+            };
+            let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
+            Ok(((path, bytes), version))
         };
-        let (beside, of_beside) = beside.unzip();
+        let (beside, of_beside) = photograph.beside.as_ref().map(beside).transpose()?.unzip();
         let origin = Origin { photograph: file, beside: of_beside, imported: false };
         Ok(Sources { photograph: bytes, beside, origin })
     }
@@ -370,13 +364,11 @@ impl Collection {
 
     /// The error for a stage that needs the features of a photograph that has none.
     pub(super) fn without_features(&self, index: usize) -> Error {
+        let name = &self.photographs()[index].name;
         match self.changed(&[index], &Cpu::sequential()).map(|mut changed| changed.pop()) {
             Err(error) => error,
             Ok(Some((name, reason))) => Error::format(name, reason),
-            Ok(None) => Error::format(
-                &self.photographs()[index].name,
-                "has no features; run the stage `features` first",
-            ),
+            Ok(None) => Error::format(name, "has no features; run the stage `features` first"),
         }
     }
 
@@ -391,20 +383,16 @@ impl Collection {
         if self.resolved() == PairChoice::Matches {
             return Ok(());
         }
-        let form = |(i, state): (usize, &State)| {
-            state.known().filter(|known| known.count > 0).map(|known| (i, known.form))
-        };
-        let mut forms = states.iter().enumerate().filter_map(form);
+        let known =
+            self.photographs().iter().zip(states).filter_map(|(p, state)| Some((&p.name, state.known()?)));
+        let mut forms = known.filter(|(_, known)| known.count > 0).map(|(name, known)| (name, known.form));
         let Some((first, form)) = forms.next() else { return Ok(()) };
-        let name = |i: usize| &self.photographs()[i].name;
-        let first = name(first);
         if form.dimension == 0 {
             return Err(Error::Mismatch(format!(
                 "features of {first} have no descriptors to be compared: give matches, too, or others"
             )));
         }
         let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
-        let other = name(other);
         Err(Error::Mismatch(format!(
             "descriptors of {first} have {form}, those of {other} {unlike}: a collection needs features of one kind"
         )))

@@ -150,19 +150,12 @@ impl<'c> Extraction<'c> {
         processors: &[Processor],
     ) -> Result<Extracted> {
         let sift = collection.options().features.sift;
+        let detector = Detector::Sift(sift);
         let cross = collection.options().modality == Modality::Cross;
-        let all = Self {
-            collection,
-            detector: Detector::Sift(sift),
-            sift: cross.then(|| Sift::new(sift)).transpose()?,
-            watched: cpu.begin_task("features", todo.len()),
-            next: AtomicUsize::new(0),
-            todo,
-            unreadable: Mutex::default(),
-            failed: Mutex::default(),
-            turned: Mutex::default(),
-            disk: Disk::meanwhile(collection.syncs()),
-        };
+        let sift = cross.then(|| Sift::new(sift)).transpose()?;
+        let (watched, disk) = (cpu.begin_task("features", todo.len()), Disk::meanwhile(collection.syncs()));
+        let (next, unreadable, failed, turned) = Default::default();
+        let all = Self { collection, detector, sift, watched, next, todo, unreadable, failed, turned, disk };
         if !todo.is_empty() {
             all.search(cpu, processors)?;
         }
