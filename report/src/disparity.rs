@@ -147,10 +147,6 @@ pub(crate) fn sampled<T: Copy + Default>(image: ImageView<'_, T>, step: usize) -
 
 fn counts(reasons: ImageView<'_, Reason>) -> Value {
     let pixels = || (0..reasons.size().height).flat_map(|y| reasons.row(y));
-    Value::Object(
-        REASONS
-            .iter()
-            .map(|(reason, name)| ((*name).to_owned(), pixels().filter(|r| *r == reason).count().into()))
-            .collect(),
-    )
+    let count = |reason: &Reason| pixels().filter(|r| *r == reason).count();
+    Value::Object(REASONS.iter().map(|(reason, name)| ((*name).to_owned(), count(reason).into())).collect())
 }

@@ -62,16 +62,13 @@ impl CollectionPage {
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
-        let view = CollectionView {
-            images: named().map(|(name, shown)| shown.image(name)).collect(),
-            pairs,
-            tried: match &tried {
-                None if unread.is_empty() => Tried::All,
-                None => Tried::Without(&unread),
-                Some(pairs) => Tried::These(pairs),
-            },
-            caption: String::new(),
+        let images = named().map(|(name, shown)| shown.image(name)).collect();
+        let those = match &tried {
+            None if unread.is_empty() => Tried::All,
+            None => Tried::Without(&unread),
+            Some(pairs) => Tried::These(pairs),
         };
+        let view = CollectionView { images, pairs, tried: those, caption: String::new() };
         let mut section = Section::new("Pairs")
             .assessed(Some(CollectionEvidence::of(count, unread.len(), &counts).assess()))
             .tile("photographs", counted(count))
@@ -87,12 +84,10 @@ impl CollectionPage {
         let lead = format!("{pairs} of {of} pairs of {} photographs show the same thing", counted(count));
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
-        Ok(Self {
-            html: Report::new(title, lead).limit(limit).made(made).section(section).html()?,
-            without_picture: named()
-                .filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)))
-                .collect(),
-        })
+        let html = Report::new(title, lead).limit(limit).made(made).section(section).html()?;
+        let without =
+            named().filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)));
+        Ok(Self { html, without_picture: without.collect() })
     }
 }
 

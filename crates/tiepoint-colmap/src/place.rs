@@ -107,11 +107,9 @@ impl Unfinished {
 }
 
 fn foreign(path: &Path) -> Error {
-    Error::format(
-        path,
-        "is there and was not written by tiepoint; name another file, or replace it \
-         (`--replace`, in Python `replace=True`)",
-    )
+    let reason = "is there and was not written by tiepoint; name another file, or replace it \
+                  (`--replace`, in Python `replace=True`)";
+    Error::format(path, reason)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

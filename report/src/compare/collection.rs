@@ -99,22 +99,15 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     data["ends"] = block::u16s(shown.iter().flat_map(|pair| pair.lines.iter().copied()))?;
     let [both, lost, gained] = [BOTH, LOST, GAINED].map(|run| runs.iter().filter(|r| **r == run).count());
     let [inliers_before, inliers_after] =
-        [&old, &new].map(|pairs| pairs.values().map(|pair| u64::from(pair.inliers)).sum::<u64>());
-    Ok(Compared {
-        view: SavedView { kind: &COLLECTION, still, data },
-        tiles: vec![
-            ("pairs of both", counted(both)),
-            ("pairs only after", counted(gained)),
-            ("pairs only before", counted(lost)),
-            ("inliers before", counted(inliers_before as usize)),
-            ("inliers after", counted(inliers_after as usize)),
-        ],
-        described: json!({
-            "view": "collection", "both": both, "gained": gained, "lost": lost,
-            "inliers_before": inliers_before, "inliers_after": inliers_after,
-        }),
-        said: told("pairs", [both, lost, gained]),
-    })
+        [&old, &new].map(|pairs| pairs.values().map(|pair| pair.inliers as usize).sum::<usize>());
+    let described = json!({
+        "view": "collection", "both": both, "gained": gained, "lost": lost,
+        "inliers_before": inliers_before, "inliers_after": inliers_after,
+    });
+    let names = ["pairs of both", "pairs only after", "pairs only before", "inliers before", "inliers after"];
+    let counts = [both, gained, lost, inliers_before, inliers_after].map(counted);
+    let (tiles, said) = (names.into_iter().zip(counts).collect(), told("pairs", [both, lost, gained]));
+    Ok(Compared { view: SavedView { kind: &COLLECTION, still, data }, tiles, described, said })
 }
 
 /// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are those of the run's photographs.

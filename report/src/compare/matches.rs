@@ -44,16 +44,11 @@ pub(super) fn matches_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<C
         " (a page holds only some of its matches: give --report-limit more)"
     };
     let what = if verified { "inliers" } else { "matches" };
-    Ok(Compared {
-        view: SavedView { kind: &MATCHES, still, data },
-        tiles: vec![
-            (if verified { "inliers of both" } else { "matches of both" }, counted(both)),
-            ("only after", counted(gained)),
-            ("only before", counted(lost)),
-        ],
-        described: json!({ "view": "matches", "both": both, "gained": gained, "lost": lost }),
-        said: told(what, [both, lost, gained]) + note,
-    })
+    let described = json!({ "view": "matches", "both": both, "gained": gained, "lost": lost });
+    let said = told(what, [both, lost, gained]) + note;
+    let names = [if verified { "inliers of both" } else { "matches of both" }, "only after", "only before"];
+    let tiles = names.into_iter().zip([both, gained, lost].map(counted)).collect();
+    Ok(Compared { view: SavedView { kind: &MATCHES, still, data }, tiles, described, said })
 }
 
 const FLOATS: [&str; 11] =
@@ -141,11 +136,8 @@ mod tests {
         let after =
             vec![row(10.6, 20.4, true), row(50.0, 62.0, true), row(80.0, 90.0, false), row(1.0, 1.0, true)];
         let (rows, runs) = united(before, after);
-        assert_eq!(
-            runs,
-            [BOTH, GAINED, LOST, GAINED, LOST],
-            "near, elsewhere in B, no longer an inlier, now one, gone"
-        );
+        let expected = [BOTH, GAINED, LOST, GAINED, LOST];
+        assert_eq!(runs, expected, "near, elsewhere in B, no longer an inlier, now one, gone");
         assert_eq!(rows.len(), 5, "each once");
         assert!(rows.iter().all(|row| row.inlier), "of the run in which it is one");
     }

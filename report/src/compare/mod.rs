@@ -43,14 +43,12 @@ impl Comparison {
     /// that show other kinds of results, or pictures of other sizes.
     pub fn new(before: impl AsRef<Path>, after: impl AsRef<Path>) -> Result<Self> {
         let [before, after] = [SavedPage::read(before.as_ref())?, SavedPage::read(after.as_ref())?];
-        if before.views.len() != after.views.len() {
-            return Err(Error::Mismatch(format!(
-                "{} has {} views, {} has {}: expected two pages of one command",
-                before.name,
-                before.views.len(),
-                after.name,
-                after.views.len()
-            )));
+        let [a, b] = [&before, &after].map(|page| page.views.len());
+        if a != b {
+            let (before, after) = (before.name, after.name);
+            let reason =
+                format!("{before} has {a} views, {after} has {b}: expected two pages of one command");
+            return Err(Error::Mismatch(reason));
         }
         let mut section = Section::new("");
         let mut views = vec![];
@@ -137,11 +135,6 @@ fn same_size([(before, a), (after, b)]: [(&SavedPage, &Value); 2], key: &str) ->
         let [w, h] = size(view).map(|n| n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
         format!("{w}x{h}")
     };
-    Err(Error::Mismatch(format!(
-        "{} is of pictures of {}, {} of {}: expected the same pictures",
-        before.name,
-        told(a),
-        after.name,
-        told(b)
-    )))
+    let ([a, b], old, new) = ([a, b].map(told), &before.name, &after.name);
+    Err(Error::Mismatch(format!("{old} is of pictures of {a}, {new} of {b}: expected the same pictures")))
 }

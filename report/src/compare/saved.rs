@@ -82,16 +82,10 @@ impl SavedPage {
                 pictures.insert(part[..quote].to_owned(), url.to_owned());
             }
         }
-        Ok(Self {
-            title: between("<h1><bdi>", "</bdi>").map(plain).unwrap_or_default(),
-            made: between("<h2>How this was made</h2>\n<pre class=\"command\">", "</pre>")
-                .map(plain)
-                .unwrap_or_default(),
-            name,
-            figures,
-            views,
-            pictures,
-        })
+        let title = between("<h1><bdi>", "</bdi>").map(plain).unwrap_or_default();
+        let made = between("<h2>How this was made</h2>\n<pre class=\"command\">", "</pre>");
+        let made = made.map(plain).unwrap_or_default();
+        Ok(Self { title, made, name, figures, views, pictures })
     }
 
     /// The error that something is wrong with this page.

@@ -12,6 +12,7 @@ use super::round::{Round, TileKind};
 use super::search::Search;
 use super::structure;
 use super::tile::{PAIR, pair_length};
+use super::work::Tiles;
 use super::{Collection, MatchDevices, PairChoice, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
@@ -71,12 +72,9 @@ impl Collection {
         let given = &self.given_matches()?;
         type Run<'r> = &'r dyn Fn(Search<'_, '_>, u64) -> Result<()>;
         let work = |round: &Round<'_>, run: Run<'_>| {
-            round.work(
-                shard,
-                cpu,
-                |index| round.load(index),
-                |tiles, pairs| run(Search { collection: self, given, tiles, cpu }, pairs),
-            )
+            let search =
+                |tiles: &Tiles<'_>, pairs| run(Search { collection: self, given, tiles, cpu }, pairs);
+            round.work(shard, cpu, |index| round.load(index), search)
         };
         let search = |round: &Round<'_>| work(round, &|search, pairs| search.run(devices, pairs));
         let mut matched = Matched::default();

@@ -605,11 +605,8 @@ mod tests {
             near(&photographs(places), &options, false).map(PairSet::list)
         };
         let found = near(&places, 1).unwrap();
-        assert_eq!(
-            found,
-            PairSet::list([[0, 1], [1, 2], [3, 4]]),
-            "the nearest of each, of equals the first"
-        );
+        let nearest = PairSet::list([[0, 1], [1, 2], [3, 4]]);
+        assert_eq!(found, nearest, "the nearest of each, of equals the first");
         let wide = near(&places, 10).unwrap();
         assert_eq!(wide, PairSet::list([[0, 1], [0, 2], [1, 2], [3, 4]]), "all within 100 m");
         let error = near(&[None, None], 1).unwrap_err();

@@ -91,15 +91,10 @@ impl Search<'_, '_> {
         Verifier::new(&self.collection.options().two_view, processor)
     }
 
-    fn match_pair(
-        &self,
-        pair: [u32; 2],
-        [a, b]: &[Arc<Features>; 2],
-        processor: &Processor,
-    ) -> Result<Vec<Match>> {
+    fn match_pair(&self, pair: [u32; 2], [a, b]: &[Arc<Features>; 2], on: &Processor) -> Result<Vec<Match>> {
         match self.given {
             Some(given) => Ok(given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))),
-            None => match_features(a, b, &self.collection.options().matching, processor),
+            None => match_features(a, b, &self.collection.options().matching, on),
         }
     }
 
@@ -208,16 +203,10 @@ impl Search<'_, '_> {
     }
 
     /// Verifies waiting pairs in one queue of a GPU until no more come.
-    fn verify_all(
-        &self,
-        stop: &Stop,
-        gpu: &MatchGpu,
-        queue: usize,
-        waiting: &Waiting<Matched>,
-    ) -> Result<()> {
+    fn verify_all(&self, stop: &Stop, gpu: &MatchGpu, queue: usize, pairs: &Waiting<Matched>) -> Result<()> {
         let verifier = gpu.verifier(queue)?;
         loop {
-            let (singles, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
+            let (singles, candidates): (Vec<_>, Vec<_>) = pairs.take_many(stop).into_iter().unzip();
             if singles.is_empty() {
                 return Ok(());
             }

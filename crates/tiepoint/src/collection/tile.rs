@@ -239,12 +239,8 @@ impl VerifiedPair {
     }
 
     /// `None` unless the bytes are a pair of photographs with these numbers of features.
-    pub(super) fn decode(
-        [a, b]: [usize; 2],
-        features: [usize; 2],
-        record: &[u8],
-        body: &[u8],
-    ) -> Option<Self> {
+    pub(super) fn decode(pair: [usize; 2], features: [usize; 2], record: &[u8], body: &[u8]) -> Option<Self> {
+        let [a, b] = pair;
         let mut fields = Fields(record);
         let [count, inliers] = [fields.u32()? as usize, fields.u32()? as usize];
         let configuration = Configuration::from_code(fields.u8()?.into())?;

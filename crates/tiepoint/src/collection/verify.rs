@@ -50,25 +50,16 @@ impl Candidate {
 
 impl Collection {
     /// Finds the geometry of every pair. Threads of `cpu` prepare the pairs for the verifier.
-    pub(super) fn verify(
-        &self,
-        candidates: &[Candidate],
-        verifier: &Verifier,
-        cpu: &Cpu,
-    ) -> Result<Vec<Outcome>> {
-        let matched = cpu.map(candidates.len(), |i| candidates[i].correspondences());
-        let pairs: Vec<ImagePair<'_>> = candidates
-            .iter()
-            .zip(&matched)
-            .map(|(c, (matches, evidence))| {
-                let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
-                // Random samples depend on the names, because numbers change when photographs come and go.
-                let key = fingerprint(c.pair.map(|i| self.photographs()[i as usize].name.as_bytes()));
-                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(key)
-            })
-            .collect();
-        let found = verifier.geometries(&pairs)?;
-        Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
+    pub(super) fn verify(&self, pairs: &[Candidate], verifier: &Verifier, cpu: &Cpu) -> Result<Vec<Outcome>> {
+        let matched = cpu.map(pairs.len(), |i| pairs[i].correspondences());
+        let images = pairs.iter().zip(&matched).map(|(c, (matches, evidence))| {
+            let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
+            // Random samples depend on the names, because numbers change when photographs come and go.
+            let key = fingerprint(c.pair.map(|i| self.photographs()[i as usize].name.as_bytes()));
+            ImagePair::new(matches, a, b).with_evidence(evidence).with_key(key)
+        });
+        let found = verifier.geometries(&images.collect::<Vec<_>>())?;
+        Ok(cpu.map(pairs.len(), |i| pairs[i].verified(&found[i])))
     }
 
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {

@@ -184,10 +184,8 @@ mod tests {
                 loop {
                     let found = waiting.take_many(stop);
                     let amount = Amount { pairs: found.len(), matches: found.len() * matches };
-                    assert!(
-                        amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches,
-                        "{amount:?}"
-                    );
+                    let fits = amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches;
+                    assert!(fits, "{amount:?}");
                     let left = lock(&waiting.queue).amount();
                     assert!(left.pairs <= ROOM.pairs && left.matches < ROOM.matches + matches, "{left:?}");
                     if found.is_empty() {

@@ -95,11 +95,9 @@ pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> Ang
     if differences.is_empty() {
         return AngleError { count: 0, bias: f64::NAN, median: f64::NAN };
     }
-    AngleError {
-        count: differences.len(),
-        bias: differences.iter().sum::<f64>() / differences.len() as f64,
-        median: median(differences.iter().map(|d| d.abs()).collect()),
-    }
+    let bias = differences.iter().sum::<f64>() / differences.len() as f64;
+    let median = median(differences.iter().map(|d| d.abs()).collect());
+    AngleError { count: differences.len(), bias, median }
 }
 
 /// The middle value, or the mean of the two in the middle. `values` must not be empty.

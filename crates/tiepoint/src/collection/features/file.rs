@@ -147,16 +147,10 @@ pub(crate) fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
 }
 
 fn keypoint(fields: &mut Fields<'_>) -> Option<Keypoint> {
-    Some(Keypoint {
-        x: fields.f32()?,
-        y: fields.f32()?,
-        scale: fields.f32()?,
-        angle: fields.f32()?,
-        response: fields.f32()?,
-        sign: fields.u8()? as i8,
-        octave: fields.u8()? as i8,
-        layer: fields.u8()?,
-    })
+    let [x, y, scale] = [fields.f32()?, fields.f32()?, fields.f32()?];
+    let [angle, response] = [fields.f32()?, fields.f32()?];
+    let [sign, octave] = [fields.u8()? as i8, fields.u8()? as i8];
+    Some(Keypoint { x, y, scale, angle, response, sign, octave, layer: fields.u8()? })
 }
 
 #[cfg(test)]

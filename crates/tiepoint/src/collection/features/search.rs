@@ -100,11 +100,7 @@ impl Photograph {
 
 impl Collection {
     /// The structure of a photograph, and its corners in pixels of the photograph; `None` for one that is too small.
-    pub(in crate::collection) fn structure(
-        &self,
-        index: usize,
-        cpu: &Cpu,
-    ) -> Result<Option<(Structure, Features)>> {
+    pub(crate) fn structure(&self, index: usize, cpu: &Cpu) -> Result<Option<(Structure, Features)>> {
         let sources = self.sources(index).map_err(|reason| Error::format(self.path_of(index), reason))?;
         let then = self.origin(index)?.map(|origin| origin.photograph.content);
         if then.is_some_and(|content| content != sources.origin.photograph.content) {
@@ -333,16 +329,10 @@ impl<'c> Extraction<'c> {
     }
 
     /// Reads photographs until none are left. Each goes to the GPUs, or is searched on `cpu` where that is sooner; at the
-    /// end also some that wait for the GPUs. What `cpu` searches when `handed_over` is set goes to the GPUs.
-    fn read_all(
-        &self,
-        stop: &Stop,
-        cpu: &Cpu,
-        shared: &Shared<'_>,
-        handed_over: Option<&Cancel>,
-    ) -> Result<()> {
+    /// end also some that wait for the GPUs. What `cpu` searches when `to_gpus` is set goes to the GPUs.
+    fn read_all(&self, stop: &Stop, cpu: &Cpu, shared: &Shared<'_>, to_gpus: Option<&Cancel>) -> Result<()> {
         let to_the_end = self.detector.open(&cpu.clone().into())?;
-        let until_then = handed_over.map(|cancel| cpu.clone().cancelled_by(cancel).into());
+        let until_then = to_gpus.map(|cancel| cpu.clone().cancelled_by(cancel).into());
         let until_then = until_then.map(|cpu| self.detector.open(&cpu)).transpose()?;
         while !stop.is_set()
             && let Some(index) = self.next()
