@@ -85,10 +85,7 @@ pub(crate) fn map(image: &Image<f32>) -> Result<Value> {
     let (low, high) = if low <= high { (f64::from(low), f64::from(high)) } else { (0.0, 0.0) };
     // 256ths are exact for disparities as 16-bit files hold them.
     let step = ((high - low) / f64::from(NOTHING - 1)).max(1.0 / 256.0);
-    let number = |v: f32| match v.is_finite() {
-        true => ((f64::from(v) - low) / step).round() as u16,
-        false => NOTHING,
-    };
+    let number = |v: f32| if v.is_finite() { ((f64::from(v) - low) / step).round() as u16 } else { NOTHING };
     let mut bytes = Vec::new();
     for y in 0..image.size().height {
         let mut before = 0_u16;

@@ -124,10 +124,7 @@ impl DisparityView<'_> {
         let [low, high] = self.range;
         let scale = 1.0 / (high - low).max(f32::MIN_POSITIVE);
         let small = sampled(self.disparity, step);
-        let colour = |d: &f32| match d.is_finite() {
-            true => colour_at(&VIRIDIS, (d - low) * scale),
-            false => [0; 3],
-        };
+        let colour = |d: &f32| if d.is_finite() { colour_at(&VIRIDIS, (d - low) * scale) } else { [0; 3] };
         let mut out = Image::filled(small.size(), 3, 0);
         for (pixel, d) in out.data_mut().chunks_exact_mut(3).zip(small.data()) {
             pixel.copy_from_slice(&colour(d));

@@ -85,9 +85,8 @@ impl CollectionPage {
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
         let html = Report::new(title, lead).limit(limit).made(made).section(section).html()?;
-        let without =
-            named().filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)));
-        Ok(Self { html, without_picture: without.collect() })
+        let lost = named().filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)));
+        Ok(Self { html, without_picture: lost.collect() })
     }
 }
 

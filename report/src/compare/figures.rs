@@ -37,18 +37,16 @@ pub(super) fn rows(before: &[(String, Value)], after: &[(String, Value)]) -> Vec
         Some(Value::Number(n)) => n.as_f64().map_or_else(|| n.to_string(), number),
         Some(value) => value.to_string(),
     };
-    let mut rows: Vec<Vec<String>> = keys
-        .into_iter()
-        .map(|key| {
-            let (p, q) = (old.get(key), new.get(key));
-            let change = match (p.and_then(|v| v.as_f64()), q.and_then(|v| v.as_f64())) {
-                _ if p == q => "=".to_owned(),
-                (Some(p), Some(q)) => format!("{}{}", if q > p { "+" } else { "" }, number(q - p)),
-                _ => String::new(),
-            };
-            vec![key.to_owned(), text(p), text(q), change]
-        })
-        .collect();
+    let rows = keys.into_iter().map(|key| {
+        let (p, q) = (old.get(key), new.get(key));
+        let change = match (p.and_then(|v| v.as_f64()), q.and_then(|v| v.as_f64())) {
+            _ if p == q => "=".to_owned(),
+            (Some(p), Some(q)) => format!("{}{}", if q > p { "+" } else { "" }, number(q - p)),
+            _ => String::new(),
+        };
+        vec![key.to_owned(), text(p), text(q), change]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
     rows.sort_by_key(|row| row[3] == "=");
     rows
 }

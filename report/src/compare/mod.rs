@@ -46,9 +46,8 @@ impl Comparison {
         let [a, b] = [&before, &after].map(|page| page.views.len());
         if a != b {
             let (before, after) = (before.name, after.name);
-            let reason =
-                format!("{before} has {a} views, {after} has {b}: expected two pages of one command");
-            return Err(Error::Mismatch(reason));
+            let wrong = format!("{before} has {a} views, {after} has {b}: expected two pages of one command");
+            return Err(Error::Mismatch(wrong));
         }
         let mut section = Section::new("");
         let mut views = vec![];

@@ -97,11 +97,8 @@ impl SavedPage {
     pub(super) fn verdict(&self) -> Option<String> {
         let verdict = self.figures["verdict"].as_str()?;
         let reasons = self.figures["reasons"].as_array().map_or(&[][..], Vec::as_slice);
-        let told = reasons
-            .iter()
-            .filter(|reason| reason["verdict"] != "good")
-            .filter_map(|reason| reason["text"].as_str());
-        let told: Vec<&str> = told.collect();
+        let bad = reasons.iter().filter(|reason| reason["verdict"] != "good");
+        let told: Vec<&str> = bad.filter_map(|reason| reason["text"].as_str()).collect();
         Some(if told.is_empty() { verdict.to_owned() } else { format!("{verdict}: {}", told.join("; ")) })
     }
 

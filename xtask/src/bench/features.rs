@@ -25,14 +25,12 @@ pub(super) struct Photo {
 /// The photographs, given to OpenCV too.
 pub(super) fn photos(opencv: &mut OpenCv) -> Result<Vec<Photo>> {
     let cpu = Cpu::with_threads(1).map_err(|e| e.to_string())?;
-    PHOTOS
-        .iter()
-        .map(|&(name, path, size)| {
-            let image = photo(path, size, &cpu)?;
-            opencv.load(name, &image)?;
-            Ok(Photo { name, image })
-        })
-        .collect()
+    let photos = PHOTOS.iter().map(|&(name, path, size)| {
+        let image = photo(path, size, &cpu)?;
+        opencv.load(name, &image)?;
+        Ok(Photo { name, image })
+    });
+    photos.collect()
 }
 
 fn photo(path: &str, size: Size, cpu: &Cpu) -> Result<Image<u8>> {

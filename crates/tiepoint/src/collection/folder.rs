@@ -524,9 +524,8 @@ fn differences(name: &str, old: &Value, new: &Value, words: [&str; 2]) -> Vec<St
 
 /// The options as they are recorded. They go through text, which writes 32-bit floats in their shortest form.
 fn value_of(options: &CollectionOptions) -> Result<Value> {
-    serde_json::to_string(options)
-        .and_then(|text| serde_json::from_str(&text))
-        .map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
+    let value = serde_json::to_string(options).and_then(|text| serde_json::from_str(&text));
+    value.map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
 }
 
 /// Options as text, for a fingerprint. Options that cannot be written as text were refused before.

@@ -72,9 +72,8 @@ impl Collection {
         let given = &self.given_matches()?;
         type Run<'r> = &'r dyn Fn(Search<'_, '_>, u64) -> Result<()>;
         let work = |round: &Round<'_>, run: Run<'_>| {
-            let search =
-                |tiles: &Tiles<'_>, pairs| run(Search { collection: self, given, tiles, cpu }, pairs);
-            round.work(shard, cpu, |index| round.load(index), search)
+            let each = |tiles: &Tiles<'_>, pairs| run(Search { collection: self, given, tiles, cpu }, pairs);
+            round.work(shard, cpu, |index| round.load(index), each)
         };
         let search = |round: &Round<'_>| work(round, &|search, pairs| search.run(devices, pairs));
         let mut matched = Matched::default();

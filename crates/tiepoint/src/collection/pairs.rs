@@ -377,16 +377,14 @@ const EARTH: f64 = 6_371_000.0;
 /// records its position, unless `may_be_none` is set.
 fn near(photographs: &[Photograph], options: &PairOptions, may_be_none: bool) -> Result<Vec<[u32; 2]>> {
     let (neighbours, max_metres) = (options.neighbours as usize, options.max_metres);
-    let placed: Vec<(u32, [f64; 3])> = (0..)
-        .zip(photographs)
-        .filter_map(|(i, photograph)| {
-            let at = photograph.metadata.position?;
-            let (latitude, longitude) = (at.latitude.to_radians(), at.longitude.to_radians());
-            let [(up, ring), (east, front)] = [latitude, longitude].map(libm::sincos);
-            let ring = EARTH * ring;
-            Some((i, [ring * front, ring * east, EARTH * up]))
-        })
-        .collect();
+    let placed = (0..).zip(photographs).filter_map(|(i, photograph)| {
+        let at = photograph.metadata.position?;
+        let (latitude, longitude) = (at.latitude.to_radians(), at.longitude.to_radians());
+        let [(up, ring), (east, front)] = [latitude, longitude].map(libm::sincos);
+        let ring = EARTH * ring;
+        Some((i, [ring * front, ring * east, EARTH * up]))
+    });
+    let placed: Vec<(u32, [f64; 3])> = placed.collect();
     if placed.is_empty() && !may_be_none {
         return Err(Error::Mismatch(NO_POSITION.into()));
     }

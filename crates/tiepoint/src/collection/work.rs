@@ -177,9 +177,8 @@ impl<'r> Tiles<'r> {
     fn unread(&self, stop: &Stop) -> Option<(Arc<OpenTile>, u32)> {
         let unread = stop.wait_for(&self.state, &self.opened, |state| {
             let mut tiles = state.current.iter().map(|(tile, _)| tile).chain(&state.next);
-            let index =
-                |tile: &OpenTile| tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)).copied();
-            let found = tiles.find_map(|tile| Some((tile.clone(), index(tile)?)));
+            let next = |tile: &OpenTile| tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)).copied();
+            let found = tiles.find_map(|tile| Some((tile.clone(), next(tile)?)));
             // Without a next tile this is the end; otherwise another tile will be opened.
             (found.is_some() || state.next.is_none()).then_some(found)
         });

@@ -200,10 +200,7 @@ impl Cpu {
     /// The same device, but with only the calling thread if there are so few pixels (or similar units of work) that
     /// handing them to other threads takes longer than the work.
     pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
-        match !cfg!(test) && pixels < SMALL {
-            true => Self { pool: None, ..self.clone() },
-            false => self.clone(),
-        }
+        if !cfg!(test) && pixels < SMALL { Self { pool: None, ..self.clone() } } else { self.clone() }
     }
 
     /// The number of threads.

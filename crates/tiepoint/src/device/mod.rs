@@ -427,11 +427,8 @@ fn first_gpu(api: Api, notes: &Notes) -> Option<Gpu> {
     let listed =
         gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });
     listed.refused.iter().for_each(|reason| push_note(notes, reason.to_string()));
-    listed
-        .found
-        .iter()
-        .filter(|device| !device.is_cpu)
-        .find_map(|device| Gpu::open(api, device.index).map_err(|e| push_note(notes, e.to_string())).ok())
+    let mut gpus = listed.found.iter().filter(|device| !device.is_cpu);
+    gpus.find_map(|device| Gpu::open(api, device.index).map_err(|e| push_note(notes, e.to_string())).ok())
 }
 
 impl std::fmt::Display for Device {

@@ -80,18 +80,15 @@ pub struct AngleError {
 /// so it is transformed to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
 /// the point. Bias and median are NaN if there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
-    let differences: Vec<f64> = pairs
-        .iter()
-        .map(|&(p, a, b)| {
-            let j = b_from_a.derivative(p);
-            let (s, c) = libm::sincos(a);
-            // The inverse transpose of the derivative times |determinant|: `side` is −1 for a mirrored image.
-            let side = (j[0] * j[3] - j[1] * j[2]).signum();
-            let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
-            (b - carried + PI).rem_euclid(TAU) - PI
-        })
-        .filter(|d| d.is_finite())
-        .collect();
+    let differences = pairs.iter().map(|&(p, a, b)| {
+        let j = b_from_a.derivative(p);
+        let (s, c) = libm::sincos(a);
+        // The inverse transpose of the derivative times |determinant|: `side` is −1 for a mirrored image.
+        let side = (j[0] * j[3] - j[1] * j[2]).signum();
+        let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
+        (b - carried + PI).rem_euclid(TAU) - PI
+    });
+    let differences: Vec<f64> = differences.filter(|d| d.is_finite()).collect();
     if differences.is_empty() {
         return AngleError { count: 0, bias: f64::NAN, median: f64::NAN };
     }

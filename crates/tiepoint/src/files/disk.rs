@@ -235,19 +235,17 @@ impl Queue {
     fn start() -> Self {
         let (files, written) = sync_channel(THREADS * TOGETHER);
         let (written, failed) = (Arc::new(Mutex::new(written)), Arc::<Mutex<Option<Error>>>::default());
-        let threads = (0..THREADS)
-            .map(|_| {
-                let (written, failed) = (written.clone(), failed.clone());
-                thread::spawn(move || {
-                    while let Some(files) = take(&written) {
-                        if let Err(error) = place(files) {
-                            lock(&failed).get_or_insert(error);
-                        }
+        let threads = (0..THREADS).map(|_| {
+            let (written, failed) = (written.clone(), failed.clone());
+            thread::spawn(move || {
+                while let Some(files) = take(&written) {
+                    if let Err(error) = place(files) {
+                        lock(&failed).get_or_insert(error);
                     }
-                })
+                }
             })
-            .collect();
-        Self { files: Some(files), threads, failed }
+        });
+        Self { files: Some(files), threads: threads.collect(), failed }
     }
 
     /// Returns the error of an earlier file, if there is one.
@@ -297,7 +295,6 @@ fn place(files: Vec<Unfinished>) -> Result<()> {
         folders.insert(folder_of(&target).to_owned());
         placed = placed.and(moved);
     }
-    folders
-        .iter()
-        .fold(placed, |placed, folder| placed.and(sync_folder(folder).map_err(|e| Error::io(folder, e))))
+    let synced = |folder: &PathBuf| sync_folder(folder).map_err(|e| Error::io(folder, e));
+    folders.iter().fold(placed, |placed, folder| placed.and(synced(folder)))
 }

@@ -68,9 +68,8 @@ const KEYPOINT: usize = 23;
 pub(crate) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>, Vec<u8>) {
     let mut head = Vec::new();
     let mut version = |v: &FileVersion| {
-        [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)]
-            .iter()
-            .for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
+        let numbers = [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)];
+        numbers.iter().for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
     };
     version(&origin.photograph);
     version(&origin.beside.unwrap_or_default());

@@ -410,10 +410,7 @@ struct Sources {
 /// Stands in for the content of a file that is not read; fails if the file has changed since the scan.
 fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
     let now = FileVersion::of(&std::fs::metadata(path).map_err(|e| e.to_string())?);
-    match now.is_untouched(scanned) {
-        true => Ok((Vec::new(), now)),
-        false => Err(CHANGED.into()),
-    }
+    if now.is_untouched(scanned) { Ok((Vec::new(), now)) } else { Err(CHANGED.into()) }
 }
 
 pub(super) const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
