@@ -138,13 +138,10 @@ impl Collection {
             (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
         let [base, photograph, pair] = DATABASE;
         let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
-        Ok(Forecast {
-            pairs: matching.pairs,
-            seconds: search.seconds + matching.seconds,
-            work_bytes: search.work_bytes.saturating_add(matching.work_bytes),
-            database_bytes: (database + verified * matches * MATCH[1]) as u64,
-            ..search
-        })
+        let (pairs, seconds) = (matching.pairs, search.seconds + matching.seconds);
+        let work_bytes = search.work_bytes.saturating_add(matching.work_bytes);
+        let database_bytes = (database + verified * matches * MATCH[1]) as u64;
+        Ok(Forecast { pairs, seconds, work_bytes, database_bytes, ..search })
     }
 
     /// As [`forecast`](Self::forecast), for a part of the stage `features`.
@@ -174,13 +171,11 @@ impl Collection {
         let searches = if self.options().features.sift.domain_size_pooling { POOLED } else { 1.0 };
         let found: f64 = todo.iter().map(|&i| self.at_most(i)).sum();
         let all: f64 = photographs.iter().zip(states).map(|(i, state)| self.most(*i, state)).sum();
-        Forecast {
-            photographs: todo.len(),
-            features: all as u64,
-            seconds: millions * searches * (SEARCH[usize::from(rates.gpus > 0)] / rates.cpu.threads() as f64),
-            work_bytes: (found * FEATURE[0]) as u64 + 300 * todo.len() as u64,
-            ..Forecast::default()
-        }
+        let seconds =
+            millions * searches * (SEARCH[usize::from(rates.gpus > 0)] / rates.cpu.threads() as f64);
+        let work_bytes = (found * FEATURE[0]) as u64 + 300 * todo.len() as u64;
+        let (photographs, features) = (todo.len(), all as u64);
+        Forecast { photographs, features, seconds, work_bytes, ..Forecast::default() }
     }
 
     /// Estimates the pairs of a part of the work that are not matched yet.
@@ -227,13 +222,8 @@ impl Collection {
             seconds += structure.unwrap_or(pairs) as f64 * STRUCTURE / rates.cpu.threads() as f64;
         }
         let [verified, matches] = verified_at_most(pairs, counts);
-        Ok(Forecast {
-            features: features as u64,
-            pairs,
-            seconds,
-            work_bytes: (verified * matches * MATCH[0]) as u64 + 300 * pairs.min(1000),
-            ..Forecast::default()
-        })
+        let work_bytes = (verified * matches * MATCH[0]) as u64 + 300 * pairs.min(1000);
+        Ok(Forecast { features: features as u64, pairs, seconds, work_bytes, ..Forecast::default() })
     }
 
     /// The most pairs that are chosen in a collection that has none yet, without those of the closure.

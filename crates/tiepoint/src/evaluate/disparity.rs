@@ -88,13 +88,10 @@ pub fn disparity_score(
     }
     // Without a disparity, shares and means of them are NaN.
     let (invalid, all, some) = (pixels - valid, pixels as f64, valid as f64);
-    Ok(DisparityScore {
-        pixels,
-        density: had as f64 / all,
-        bad: bad.iter().map(|n| (n + invalid) as f64 / all).collect(),
-        bad_of_valid: bad.iter().map(|n| *n as f64 / some).collect(),
-        epe: distance / some,
-    })
+    let (density, epe) = (had as f64 / all, distance / some);
+    let bad_of_valid = bad.iter().map(|n| *n as f64 / some).collect();
+    let bad = bad.iter().map(|n| (n + invalid) as f64 / all).collect();
+    Ok(DisparityScore { pixels, density, bad, bad_of_valid, epe })
 }
 
 /// The factor by which the truth seems to be scaled, if the ratio of the two medians is within 12 % of a usual one (2,
