@@ -1,5 +1,4 @@
-//! The software that tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python
-//! packages, and a browser.
+//! What tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python packages, a browser.
 
 use crate::{Result, Run, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;

@@ -156,8 +156,7 @@ fn on_rusticl() -> Result<()> {
     check_left_out()?;
     // For the whole workspace: a package alone would be built again, with fewer features of its dependencies.
     cargo(CHECKED, &["test", "--workspace", "--test", "devices"], vec![])?;
-    // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
-    // (`docs/notebook/gpu.md`).
+    // One test at a time: with two, Mesa 22.3 ends SIFT's with memory faults or other features (`docs/notebook/gpu.md`).
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
     cargo(CHECKED, &kernels, vec![])?;

@@ -1,5 +1,4 @@
-//! `cargo xtask torture [SECONDS]`: random changes, kills, interrupts and power cuts, in rounds with other seeds until
-//! the time is over.
+//! `cargo xtask torture [SECONDS]`: random changes, kills, interrupts and power cuts, with other seeds until time is up.
 
 use crate::prepare;
 use crate::{CHECKED, Result, test};

@@ -268,8 +268,7 @@ impl Collection {
     }
 }
 
-/// For photographs with these counts of features the most verified pairs among `pairs` that are tried, and the most matches
-/// of one on average.
+/// The most verified pairs among `pairs` tried, and the most matches of one on average, for these counts of features.
 fn verified_at_most(pairs: u64, counts: &[f64]) -> [f64; 2] {
     let matches = MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     [(pairs as f64).min(PARTNERS * counts.len() as f64), matches]

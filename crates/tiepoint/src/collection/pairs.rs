@@ -263,8 +263,7 @@ impl Collection {
         }
     }
 
-    /// The fingerprint of everything that the choice depends on: options and names, and, where the choice needs them,
-    /// the list, positions or features.
+    /// The fingerprint of what the choice depends on: options, names, and where used the list, positions or features.
     pub(super) fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();

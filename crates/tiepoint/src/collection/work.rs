@@ -160,8 +160,7 @@ impl<'r> Tiles<'r> {
         self.opened.notify_all();
     }
 
-    /// Reads the photographs of the current tile and the next before they are needed, and calls `read` with each, until
-    /// none are left or the work is stopped.
+    /// Reads the photographs of the current tile and the next before they are needed, and calls `read` with each.
     pub(super) fn read_ahead(
         &self,
         stop: &Stop,

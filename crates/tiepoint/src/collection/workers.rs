@@ -41,8 +41,7 @@ impl Stop {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until `ready` returns something for the value in `mutex`. It is asked again whenever `changed` is
-    /// notified. `None` if the work is stopped.
+    /// Waits until `ready`, asked again whenever `changed` is notified, returns something; `None` if the work is stopped.
     pub(super) fn wait_for<T, R>(
         &self,
         mutex: &Mutex<T>,

@@ -129,8 +129,7 @@ pub(crate) fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// The format whose extension `path` has; for the process's standard output the first of `known`. `what` describes such
-/// files and their extensions in the error.
+/// The format whose extension `path` has, for standard output the first of `known`. The error calls such files `what`.
 pub(crate) fn format_of<F: Copy>(path: &Path, known: &[(&str, F)], what: &str) -> Result<F> {
     let extension = extension(path);
     let is_known = |(name, _): &&(&str, F)| *name == extension || (extension.is_empty() && is_stdout(path));
