@@ -213,9 +213,8 @@ fn for_each_features(
                 PhotographFeatures::Unreadable(_) => take(index, None)?,
                 _ => {
                     let name = &collection.photographs()[index].name;
-                    return Err(Error::Mismatch(format!(
-                        "{name} has no features; run the stage `features` first"
-                    )));
+                    let reason = format!("{name} has no features; run the stage `features` first");
+                    return Err(Error::Mismatch(reason));
                 }
             }
         }

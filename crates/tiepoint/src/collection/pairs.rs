@@ -254,10 +254,9 @@ impl Collection {
     /// How pairs are chosen, with `auto` resolved by the number of photographs.
     pub(super) fn resolved(&self) -> PairChoice {
         let options = &self.options().pairs;
+        let few = self.photographs().len() <= options.exhaustive_up_to as usize;
         match options.choice {
-            PairChoice::Auto if self.photographs().len() <= options.exhaustive_up_to as usize => {
-                PairChoice::Exhaustive
-            }
+            PairChoice::Auto if few => PairChoice::Exhaustive,
             PairChoice::Auto => PairChoice::TopScale,
             choice => choice,
         }

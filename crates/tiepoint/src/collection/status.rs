@@ -71,8 +71,7 @@ impl Status {
             let inliers: u64 = found.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
             (found.todo.len(), found.tried, found.left_out, found.found.len() as u64, inliers, found.unfit)
         })?;
-        for (tile, found) in found.into_iter().enumerate() {
-            let (todo, tried, left_out, verified, inliers, unfit) = found;
+        for (tile, (todo, tried, left_out, verified, inliers, unfit)) in found.into_iter().enumerate() {
             match todo {
                 0 => self.tiles_done += 1,
                 _ => self.missing_tiles.push(round.pairs.number(tile)),
