@@ -3,11 +3,9 @@
 use super::{OpenCv, Row};
 use crate::{Result, data_folder};
 use tiepoint::device::Cpu;
-use tiepoint::feature::{
-    DescriptorKind,
-    sift::{Sift, SiftOptions},
-    surf::{Surf, SurfOptions},
-};
+use tiepoint::feature::DescriptorKind;
+use tiepoint::feature::sift::{Sift, SiftOptions};
+use tiepoint::feature::surf::{Surf, SurfOptions};
 use tiepoint::image::{AnyImage, Image, ReadOptions, Size, read_grey};
 use tiepoint::synth::Texture;
 

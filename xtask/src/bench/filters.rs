@@ -2,17 +2,13 @@
 
 use super::{OpenCv, Row};
 use crate::Result;
-use tiepoint::filter::{
-    convolve::{Kernel, convolve_into},
-    gauss::{GaussOptions, gauss_into},
-    integral::Integral,
-    resample::{Scaling, resample_into},
-    sobel::{Sobel, X, Y, sobel_into},
-};
-use tiepoint::geometry::{
-    Homography,
-    warp::{Interpolation, WarpOptions, warp_into},
-};
+use tiepoint::filter::convolve::{Kernel, convolve_into};
+use tiepoint::filter::gauss::{GaussOptions, gauss_into};
+use tiepoint::filter::integral::Integral;
+use tiepoint::filter::resample::{Scaling, resample_into};
+use tiepoint::filter::sobel::{Sobel, X, Y, sobel_into};
+use tiepoint::geometry::Homography;
+use tiepoint::geometry::warp::{Interpolation, WarpOptions, warp_into};
 use tiepoint::image::{Border, Image, Pixel, Size};
 
 /// From output to input: a small turn, shift and tilt.

@@ -80,9 +80,8 @@ impl Collection {
 /// The `most` features of the largest scale; the first if scales are equal.
 fn largest(features: &Features, most: usize) -> Result<Features> {
     let mut order: Vec<usize> = (0..features.len()).collect();
-    order.sort_by(|&i, &j| {
-        features.keypoints[j].scale.total_cmp(&features.keypoints[i].scale).then(i.cmp(&j))
-    });
+    let scale = |i: usize| features.keypoints[i].scale;
+    order.sort_by(|&i, &j| scale(j).total_cmp(&scale(i)).then(i.cmp(&j)));
     order.truncate(most);
     features.subset(&order)
 }
