@@ -227,9 +227,7 @@ impl OwnFiles {
         if self.before.is_empty() && self.now.is_empty() {
             return Ok(());
         }
-        for stale in self.before.difference(&self.now) {
-            remove_if_there(stale)?;
-        }
+        self.before.difference(&self.now).try_for_each(|stale| remove_if_there(stale))?;
         let mut lines: Vec<String> = self.now.iter().map(|path| line_of(&self.list, path) + "\n").collect();
         lines.sort();
         write_atomically(&self.list, |out| out.write_all(lines.concat().as_bytes()))
@@ -262,16 +260,13 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// The file of a pair, or the folder `Homol`.
 fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
+    use MatchFormat::{Asp, Colmap, Csv, Json, MicMac, Npz, Qgis, S2p, Vrt};
     match format {
-        MatchFormat::Asp => with_end(to, &format!("-{a}{BETWEEN}{b}.txt")),
-        MatchFormat::S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
-        MatchFormat::Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
-        MatchFormat::Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
-        MatchFormat::MicMac
-        | MatchFormat::Csv
-        | MatchFormat::Json
-        | MatchFormat::Npz
-        | MatchFormat::Colmap => to.to_owned(),
+        Asp => with_end(to, &format!("-{a}{BETWEEN}{b}.txt")),
+        S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
+        Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
+        Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
+        MicMac | Csv | Json | Npz | Colmap => to.to_owned(),
     }
 }
 

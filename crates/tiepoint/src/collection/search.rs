@@ -14,7 +14,7 @@ use super::verify::Candidate;
 use super::waiting::{Help, Source, Waiting};
 use super::work::{PairRun, Tiles};
 use super::workers::{Job, Pace, Stop, side_by_side};
-use crate::device::{Computing, Cpu, Processor};
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
 use crate::matching::{Match, given_matches, match_features};
@@ -190,16 +190,7 @@ impl Search<'_, '_> {
             }
             other => Err(other),
         });
-        match found {
-            Err(error) if error.is_device_limit() => {
-                processor.fall_back("matching", &error);
-                on_cpu()
-            }
-            found => {
-                processor.count_computed(Computing::Gpu);
-                found
-            }
-        }
+        processor.or_on_cpu("matching", found, |_| on_cpu())
     }
 
     /// Verifies waiting pairs in one queue of a GPU until no more come.

@@ -330,8 +330,13 @@ impl Processor {
     }
 
     /// The GPU's result, or the CPU's if the GPU lacks memory or a feature.
-    fn or_on_cpu<R>(&self, task: &str, done: Result<R>, on_cpu: impl FnOnce(&Cpu) -> Result<R>) -> Result<R> {
-        match done {
+    pub(crate) fn or_on_cpu<R>(
+        &self,
+        task: &str,
+        found: Result<R>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        match found {
             Err(error) if error.is_device_limit() => {
                 self.fall_back(task, &error);
                 on_cpu(&self.cpu)
