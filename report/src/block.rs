@@ -49,22 +49,10 @@ pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
 }
 
 /// The values of a block, `N` bytes each.
-fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
+pub(crate) fn read<const N: usize, T>(block: &Value, value: fn([u8; N]) -> T) -> Option<Vec<T>> {
     let bytes = read_u8s(block)?;
     let (values, rest) = bytes.as_chunks::<N>();
     rest.is_empty().then(|| values.iter().copied().map(value).collect())
-}
-
-pub(crate) fn read_f32s(block: &Value) -> Option<Vec<f32>> {
-    read(block, f32::from_le_bytes)
-}
-
-pub(crate) fn read_u32s(block: &Value) -> Option<Vec<u32>> {
-    read(block, u32::from_le_bytes)
-}
-
-pub(crate) fn read_u16s(block: &Value) -> Option<Vec<u16>> {
-    read(block, u16::from_le_bytes)
 }
 
 /// The values of a map of this size, row by row; NaN where there are none.
@@ -97,10 +85,7 @@ pub(crate) fn map(image: &Image<f32>) -> Result<Value> {
     let (low, high) = if low <= high { (f64::from(low), f64::from(high)) } else { (0.0, 0.0) };
     // 256ths are exact for disparities as 16-bit files hold them.
     let step = ((high - low) / f64::from(NOTHING - 1)).max(1.0 / 256.0);
-    let number = |v: f32| match v.is_finite() {
-        true => ((f64::from(v) - low) / step).round() as u16,
-        false => NOTHING,
-    };
+    let number = |v: f32| if v.is_finite() { ((f64::from(v) - low) / step).round() as u16 } else { NOTHING };
     let mut bytes = Vec::new();
     for y in 0..image.size().height {
         let mut before = 0_u16;
@@ -150,7 +135,7 @@ mod tests {
     fn columns_keep_every_bit() {
         let values = [1.5_f32, f32::NAN, f32::INFINITY, -0.0, 1e-42];
         let packed = f32s(values.into_iter()).unwrap();
-        let found = read_f32s(&packed).unwrap();
+        let found = read(&packed, f32::from_le_bytes).unwrap();
         assert!(found.iter().map(|v| v.to_bits()).eq(values.map(f32::to_bits)), "as they are");
         assert_eq!(read_u8s(&packed).unwrap()[..4], 1.5_f32.to_le_bytes(), "little-endian");
         assert_eq!(read_u8s(&json!({ "data": "AAAA" })), None, "damaged");

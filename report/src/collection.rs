@@ -104,7 +104,7 @@ pub(crate) fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> (Vec<&'t str
 
 impl Render for CollectionView<'_> {
     fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
-        self.check()?;
+        self.check().map_err(Error::Mismatch)?;
         let thumbnails = self.thumbnails(id, detail)?;
         let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
         pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
@@ -123,12 +123,10 @@ impl Render for CollectionView<'_> {
 }
 
 impl CollectionView<'_> {
-    fn check(&self) -> Result<()> {
+    fn check(&self) -> std::result::Result<(), String> {
         let count = self.images.len();
         if !(1..=MOST_IMAGES).contains(&count) {
-            return Err(Error::Mismatch(format!(
-                "{count} photographs: a page shows a collection of 1 to {MOST_IMAGES}"
-            )));
+            return Err(format!("{count} photographs: a page shows a collection of 1 to {MOST_IMAGES}"));
         }
         let verified = self.pairs.iter().map(|p| [p.a, p.b]);
         let (tried, without) = match self.tried {
@@ -137,36 +135,30 @@ impl CollectionView<'_> {
             Tried::These(pairs) => (pairs, &[][..]),
         };
         if let Some(i) = without.iter().find(|i| **i >= count) {
-            return Err(Error::Mismatch(format!("the photograph {i}: expected one below {count}")));
+            return Err(format!("the photograph {i}: expected one below {count}"));
         }
         if let Some([a, b]) =
             verified.chain(tried.iter().copied()).find(|[a, b]| a == b || *a.max(b) >= count)
         {
-            return Err(Error::Mismatch(format!(
+            return Err(format!(
                 "the pair of photographs {a} and {b}: expected two different ones below {count}"
-            )));
+            ));
         }
         let mut seen = Vec::new();
         for p in &self.pairs {
             let of = format!("the pair of photographs {} and {}", p.a, p.b);
             if p.inliers > p.matches || p.ends.len() > p.inliers as usize {
-                return Err(Error::Mismatch(format!(
-                    "{of}: {} places of {} inliers of {} matches",
-                    p.ends.len(),
-                    p.inliers,
-                    p.matches
-                )));
+                let (places, inliers, matches) = (p.ends.len(), p.inliers, p.matches);
+                return Err(format!("{of}: {places} places of {inliers} inliers of {matches} matches"));
             }
             if !p.ends.iter().flatten().all(|v| v.is_finite()) {
-                return Err(Error::Mismatch(format!("{of}: a place of an inlier is not finite")));
+                return Err(format!("{of}: a place of an inlier is not finite"));
             }
             seen.push((p.a.min(p.b), p.a.max(p.b)));
         }
         seen.sort_unstable();
         match seen.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => {
-                Err(Error::Mismatch(format!("the pair of photographs {:?} is there twice", pair[0])))
-            }
+            Some(pair) => Err(format!("the pair of photographs {:?} is there twice", pair[0])),
             None => Ok(()),
         }
     }
@@ -250,22 +242,15 @@ impl CollectionView<'_> {
         let mut sheet = String::new();
         for (i, thumbnail) in thumbnails.iter().enumerate() {
             let Some(thumbnail) = thumbnail else { continue };
-            let (x, y) = ((i as f64 % across) * cell, (i as f64 / across).floor() * cell);
+            let (x, y) = ((i as f64 % across) * cell + SIDE * 1.03, (i as f64 / across).floor() * cell);
+            let (side, Size { width, height }) = (cell * 0.94, thumbnail.size);
+            let image = still::image(thumbnail, 0.0, "");
             sheet += &format!(
-                "<svg x=\"{:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" viewBox=\"0 0 {} {}\">{}</svg>",
-                x + SIDE * 1.03,
-                cell * 0.94,
-                cell * 0.94,
-                thumbnail.size.width,
-                thumbnail.size.height,
-                still::image(thumbnail, 0.0, ""),
+                "<svg x=\"{x:.2}\" y=\"{y:.2}\" width=\"{side:.2}\" height=\"{side:.2}\" viewBox=\"0 0 {width} {height}\">{image}</svg>",
             );
         }
-        let matrix = format!(
-            "<g transform=\"scale({})\">{}</g>",
-            SIDE / blocks as f64,
-            self.still_matrix(blocks, n.div_ceil(blocks))
-        );
+        let (scale, matrix) = (SIDE / blocks as f64, self.still_matrix(blocks, n.div_ceil(blocks)));
+        let matrix = format!("<g transform=\"scale({scale})\">{matrix}</g>");
         let label = "Left: which pairs of photographs match, brighter where more matches agree. Right: the photographs";
         still::svg(2.03 * SIDE, SIDE, label, &format!("{matrix}{sheet}"))
     }
@@ -309,13 +294,8 @@ impl CollectionView<'_> {
     fn still_figures(&self, pairs: &[&CollectionPair<'_>]) -> String {
         let name = |i: usize| self.images[i].name.clone();
         let row = |p: &&CollectionPair<'_>| {
-            vec![
-                name(p.a),
-                name(p.b),
-                p.inliers.to_string(),
-                p.matches.to_string(),
-                p.configuration.to_owned(),
-            ]
+            let [inliers, matches] = [p.inliers, p.matches].map(|count| count.to_string());
+            vec![name(p.a), name(p.b), inliers, matches, p.configuration.to_owned()]
         };
         let mut paired = vec![false; self.images.len()];
         pairs.iter().for_each(|p| (paired[p.a], paired[p.b]) = (true, true));
@@ -333,16 +313,11 @@ impl CollectionView<'_> {
             ),
             _ => "No two photographs show the same thing.".to_owned(),
         };
-        format!(
-            "<div class=\"still-figures\"><p>{legend}</p>{}{}</div>",
-            listed(
-                "The strongest pairs",
-                &["first", "second", "inliers", "matches", "geometry"],
-                &strongest,
-                pairs.len()
-            ),
-            listed("Photographs with problems", &["photograph", "problem"], &problems, problems.len()),
-        )
+        let head = ["first", "second", "inliers", "matches", "geometry"];
+        let strongest = listed("The strongest pairs", &head, &strongest, pairs.len());
+        let head = ["photograph", "problem"];
+        let problems = listed("Photographs with problems", &head, &problems, problems.len());
+        format!("<div class=\"still-figures\"><p>{legend}</p>{strongest}{problems}</div>")
     }
 }
 
@@ -408,13 +383,8 @@ mod tests {
     use tiepoint::image::Image;
 
     fn image(name: &str) -> CollectionImage<'static> {
-        CollectionImage {
-            name: name.to_owned(),
-            size: Size::new(400, 300),
-            thumbnail: None,
-            features: Some(10),
-            problem: None,
-        }
+        let (name, size) = (name.to_owned(), Size::new(400, 300));
+        CollectionImage { name, size, thumbnail: None, features: Some(10), problem: None }
     }
 
     fn pair(a: usize, b: usize, inliers: u32) -> CollectionPair<'static> {

@@ -142,10 +142,7 @@ impl DisparityView<'_> {
         let [low, high] = self.range;
         let scale = 1.0 / (high - low).max(f32::MIN_POSITIVE);
         let small = sampled(self.disparity, step);
-        let colour = |d: &f32| match d.is_finite() {
-            true => colour_at(&VIRIDIS, (d - low) * scale),
-            false => [0; 3],
-        };
+        let colour = |d: &f32| if d.is_finite() { colour_at(&VIRIDIS, (d - low) * scale) } else { [0; 3] };
         let mut out = Image::filled(small.size(), 3, 0);
         for (pixel, d) in out.data_mut().chunks_exact_mut(3).zip(small.data()) {
             pixel.copy_from_slice(&colour(d));
@@ -165,12 +162,8 @@ pub(crate) fn sampled<T: Copy + Default>(image: ImageView<'_, T>, step: usize) -
 
 fn counts(reasons: ImageView<'_, Reason>) -> Value {
     let pixels = || (0..reasons.size().height).flat_map(|y| reasons.row(y));
-    Value::Object(
-        REASONS
-            .iter()
-            .map(|(reason, name)| ((*name).to_owned(), pixels().filter(|r| *r == reason).count().into()))
-            .collect(),
-    )
+    let count = |reason: &Reason| pixels().filter(|r| *r == reason).count();
+    Value::Object(REASONS.iter().map(|(reason, name)| ((*name).to_owned(), count(reason).into())).collect())
 }
 
 #[cfg(test)]

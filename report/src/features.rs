@@ -47,11 +47,8 @@ impl Render for FeaturesView<'_> {
         };
         let circles: String =
             shown.iter().step_by(shown.len().div_ceil(CIRCLES).max(1)).map(circle).collect();
-        let content = format!(
-            "{}<g fill=\"none\" stroke-width=\"{:.2}\">{circles}</g>",
-            still::image(&picture, 0.0, ""),
-            width.max(height) / 700.0
-        );
+        let (image, line) = (still::image(&picture, 0.0, ""), width.max(height) / 700.0);
+        let content = format!("{image}<g fill=\"none\" stroke-width=\"{line:.2}\">{circles}</g>");
         let column = |value: fn(&Keypoint) -> f32| block::f32s(shown.iter().map(value));
         let data = json!({
             "view": "features",

@@ -94,12 +94,8 @@ pub(crate) fn still([a, b]: &[Embedded; 2], rows: &[&KeypointMatch]) -> String {
         format!("<path d=\"M{x1:.1} {y1:.1}L{:.1} {y2:.1}\" stroke=\"{shade}\"/>", x2 + left)
     };
     let lines: String = inliers.iter().step_by(inliers.len().div_ceil(LINES).max(1)).map(line).collect();
-    let content = format!(
-        "{}{}<g stroke-width=\"{:.2}\" stroke-opacity=\".8\">{lines}</g>",
-        still::image(a, 0.0, ""),
-        still::image(b, left, ""),
-        longest / 900.0
-    );
+    let (images, width) = (still::image(a, 0.0, "") + &still::image(b, left, ""), longest / 900.0);
+    let content = format!("{images}<g stroke-width=\"{width:.2}\" stroke-opacity=\".8\">{lines}</g>");
     let label = format!("{} and {} side by side with lines between matches", a.text("name"), b.text("name"));
     still::svg(left + wb, ha.max(hb), &label, &content)
 }

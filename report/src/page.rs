@@ -268,16 +268,12 @@ impl<'a> Report<'a> {
         let mut detail = Detail::MOST;
         loop {
             let html = self.render(detail)?;
-            if html.len() <= self.limit {
+            let bytes = html.len();
+            if bytes <= self.limit {
                 return Ok(html);
             }
-            detail = detail.less().ok_or_else(|| {
-                Error::option(
-                    "report_limit",
-                    self.limit,
-                    format!("{} bytes or more: that is the page with the least of its pictures", html.len()),
-                )
-            })?;
+            let least = format!("{bytes} bytes or more: that is the page with the least of its pictures");
+            detail = detail.less().ok_or_else(|| Error::option("report_limit", self.limit, least))?;
         }
     }
 
@@ -369,9 +365,14 @@ impl Section<'_> {
             html +=
                 &format!("<dl class=\"tiles\">\n{}</dl>\n", self.tiles.iter().map(tile).collect::<String>());
         }
+        // Several views of one kind are explained once.
+        let mut explained: Vec<&[&str]> = vec![];
         for view in &self.views {
             let id = format!("view{}", views.len());
-            let (view, caption, _) = view.parts();
+            let (view, caption, kind) = view.parts();
+            if !explained.contains(&kind.reading) {
+                explained.push(kind.reading);
+            }
             let (still, data) = view.render(&id, detail)?;
             let caption = match caption {
                 "" => String::new(),
@@ -379,14 +380,6 @@ impl Section<'_> {
             };
             html += &format!("<figure class=\"view\" id=\"{id}\">{still}{caption}</figure>\n");
             views.push(data);
-        }
-        // Several views of one kind are explained once.
-        let mut explained: Vec<&[&str]> = vec![];
-        for view in &self.views {
-            let reading = view.parts().2.reading;
-            if !explained.contains(&reading) {
-                explained.push(reading);
-            }
         }
         if !explained.is_empty() {
             let said = explained.concat().into_iter().map(|said| format!("<li>{}</li>\n", text(said)));
@@ -455,8 +448,7 @@ fn with_code(said: &str) -> String {
     said.split('`').enumerate().map(part).collect()
 }
 
-/// The text with codes instead of invisible characters and of those that reverse the direction of writing, which would
-/// make a name look like another.
+/// The text with codes for characters that are invisible or turn the direction of writing: no name looks like another.
 pub(crate) fn visible(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -508,10 +500,7 @@ pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) 
 fn table(figures: &Value) -> String {
     let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
     let row = |(key, value): (&String, &Value)| {
-        let shown = match value {
-            Value::String(s) => s.clone(),
-            other => other.to_string(),
-        };
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", text(key), text(&shown))
     };
     format!("<div class=\"scroll\"><table>\n{}</table></div>\n", keys.iter().map(row).collect::<String>())

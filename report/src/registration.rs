@@ -49,17 +49,12 @@ impl Render for RegistrationView<'_> {
         let arrows: Vec<&Arrow> = self.arrows.iter().step_by(every).collect();
         let column = |value: fn(&Arrow) -> f32| block::f32s(arrows.iter().map(|a| value(a)));
         let (width, height) = (size.width as f64, size.height as f64);
-        let half = format!(
-            "<clipPath id=\"{id}-half\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"{height}\"/></clipPath>",
-            width / 2.0,
-            width / 2.0
-        );
+        let (half, line) = (width / 2.0, width / 400.0);
+        let left = still::image(&reference, 0.0, "");
+        let right = still::image(&warped, 0.0, &format!("clip-path=\"url(#{id}-half)\""));
         let content = format!(
-            "{half}{}{}<path d=\"M{} 0V{height}\" stroke=\"#fff\" stroke-width=\"{:.2}\"/>",
-            still::image(&reference, 0.0, ""),
-            still::image(&warped, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
-            width / 2.0,
-            width / 400.0,
+            "<clipPath id=\"{id}-half\"><rect x=\"{half}\" y=\"0\" width=\"{half}\" height=\"{height}\"/></clipPath>\
+             {left}{right}<path d=\"M{half} 0V{height}\" stroke=\"#fff\" stroke-width=\"{line:.2}\"/>",
         );
         let label = format!(
             "{} on the left and, on its pixels, {} on the right",

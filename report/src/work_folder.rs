@@ -62,16 +62,13 @@ impl CollectionPage {
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
-        let view = CollectionView {
-            images: named().map(|(name, shown)| shown.image(name)).collect(),
-            pairs,
-            tried: match &tried {
-                None if unread.is_empty() => Tried::All,
-                None => Tried::Without(&unread),
-                Some(pairs) => Tried::These(pairs),
-            },
-            caption: String::new(),
+        let images = named().map(|(name, shown)| shown.image(name)).collect();
+        let those = match &tried {
+            None if unread.is_empty() => Tried::All,
+            None => Tried::Without(&unread),
+            Some(pairs) => Tried::These(pairs),
         };
+        let view = CollectionView { images, pairs, tried: those, caption: String::new() };
         let mut section = Section::new("Pairs")
             .assessed(Some(CollectionEvidence::of(count, unread.len(), &counts).assess()))
             .tile("photographs", counted(count))
@@ -87,12 +84,9 @@ impl CollectionPage {
         let lead = format!("{pairs} of {of} pairs of {} photographs show the same thing", counted(count));
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
-        Ok(Self {
-            html: Report::new(title, lead).limit(limit).made(made).section(section).html()?,
-            without_picture: named()
-                .filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)))
-                .collect(),
-        })
+        let html = Report::new(title, lead).limit(limit).made(made).section(section).html()?;
+        let lost = named().filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)));
+        Ok(Self { html, without_picture: lost.collect() })
     }
 }
 
@@ -102,8 +96,7 @@ fn longest(limit: usize, count: usize) -> usize {
     (pixels * 4.0 / 3.0).sqrt().clamp(*THUMBNAIL.start(), *THUMBNAIL.end()) as usize
 }
 
-/// The pairs that were tried, without those of photographs that could not be read; `None` where all others were
-/// tried.
+/// The pairs that were tried, but those of photographs that could not be read; `None` where all others were tried.
 fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
     let was_read = |pair: &[usize; 2]| pair.iter().all(|i| unread.binary_search(i).is_err());
     match results.tried() {
@@ -126,32 +119,28 @@ impl Pair {
         let (inliers, counts) = (pair.inliers().collect::<Vec<_>>(), pair.counts());
         let shown = inliers.len().min(most);
         let lines = (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect();
-        let pair = CollectionPair {
-            a: pair.a,
-            b: pair.b,
-            matches: pair.matches.len() as u32,
-            inliers: inliers.len() as u32,
-            configuration: pair.configuration.name(),
-            ends: Vec::new(),
-        };
+        let [matches, inliers] = [pair.matches.len(), inliers.len()].map(|count| count as u32);
+        let (a, b, configuration) = (pair.a, pair.b, pair.configuration.name());
+        let pair = CollectionPair { a, b, matches, inliers, configuration, ends: Vec::new() };
         Self { pair, lines, counts }
     }
 }
 
 /// The verified pairs, with at most `LINES` lines in all or `FEW` each.
 fn pairs(results: &Results<'_>, cpu: &Cpu) -> Result<Vec<Pair>> {
-    let mut count = 0;
-    for block in 0..results.blocks() {
+    let pairs_of = |block: usize| {
         cpu.check()?;
         cpu.advance(1);
-        count += results.pairs_of(block)?.len();
+        results.pairs_of(block)
+    };
+    let mut count = 0;
+    for block in 0..results.blocks() {
+        count += pairs_of(block)?.len();
     }
     let most = (LINES / count.max(1)).max(FEW);
     let mut pairs = Vec::with_capacity(count);
     for block in 0..results.blocks() {
-        cpu.check()?;
-        cpu.advance(1);
-        pairs.extend(results.pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
+        pairs.extend(pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
     }
     Ok(pairs)
 }
@@ -181,6 +170,7 @@ fn all_shown(collection: &Collection, wanted: &[Vec<u32>], longest: usize, cpu: 
     Ok(all.into_iter().map(|(_, shown)| shown).collect())
 }
 
+#[derive(Default)]
 struct Shown {
     size: Size,
     thumbnail: Option<AnyImage>,
@@ -194,14 +184,7 @@ struct Shown {
 
 impl Shown {
     fn new(collection: &Collection, index: usize, wanted: &[u32], longest: usize) -> Result<Self> {
-        let mut shown = Self {
-            size: Size::default(),
-            thumbnail: None,
-            features: None,
-            problem: None,
-            without_picture: None,
-            places: Vec::with_capacity(wanted.len()),
-        };
+        let mut shown = Self::default();
         match collection.features(index)? {
             PhotographFeatures::Found(features) => {
                 let place = |i: &u32| features.keypoints.get(*i as usize).map(|k| [k.x, k.y]);
@@ -225,13 +208,9 @@ impl Shown {
     }
 
     fn image(&self, name: &str) -> CollectionImage<'_> {
-        CollectionImage {
-            name: name.to_owned(),
-            size: self.size,
-            thumbnail: self.thumbnail.as_ref().map(AnyImage::view),
-            features: self.features,
-            problem: self.problem.clone(),
-        }
+        let (name, problem) = (name.to_owned(), self.problem.clone());
+        let thumbnail = self.thumbnail.as_ref().map(AnyImage::view);
+        CollectionImage { name, size: self.size, thumbnail, features: self.features, problem }
     }
 }
 

@@ -27,11 +27,8 @@ pub(crate) fn run() -> Result<()> {
     let package = python_package::lay_out(CHECKED)?;
     // For the whole workspace: single packages would be built again, with fewer features of their dependencies.
     let tests = ["--lib", "--test", "devices", "--test", "foreign", "--test", "nvrtc"];
-    let messages = told(
-        cargo(&["test", "--no-run", "--workspace", "--message-format=json", "--quiet"])
-            .args(profile(CHECKED))
-            .args(tests),
-    )?;
+    let mut build = cargo(&["test", "--no-run", "--workspace", "--message-format=json", "--quiet"]);
+    let messages = told(build.args(profile(CHECKED)).args(tests))?;
     for (words, name) in PROGRAMS {
         let program = messages.lines().filter(|line| words.iter().all(|word| line.contains(word)));
         let program =
@@ -47,12 +44,8 @@ pub(crate) fn run() -> Result<()> {
     }
     fs::write(folder.join("claimed"), claims::on_a_card()?).map_err(at(&folder))?;
     let programs = PROGRAMS.map(|(_, name)| name);
-    succeed(
-        Command::new("strip")
-            .args(programs)
-            .args(["tiepoint", "python/tiepoint/_core.abi3.so"])
-            .current_dir(&folder),
-    )?;
+    let mut strip = Command::new("strip");
+    succeed(strip.args(programs).args(["tiepoint", "python/tiepoint/_core.abi3.so"]).current_dir(&folder))?;
     let revision =
         told(Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(workspace()))?;
     fs::write(folder.join("revision"), revision).map_err(at(&folder))?;

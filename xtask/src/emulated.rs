@@ -1,8 +1,7 @@
 //! `cargo xtask test --arm` and `--windows`: tests built for another machine and run on this one, in QEMU and in Wine.
 //!
 //! Where rustup has the target's standard library, Debian's cross compiler and emulator are all that is needed.
-//! Elsewhere the tests are built in a folder with Debian unstable, whose Rust has that library or its source; that takes
-//! root, for `chroot`.
+//! Elsewhere root (for `chroot`) builds them in a folder with Debian unstable, whose Rust has that library or its source.
 
 use crate::{Result, at, cargo, debian, succeed, told, workspace};
 use std::path::{Path, PathBuf};
@@ -19,15 +18,13 @@ pub(crate) struct Machine {
     emulator: &'static str,
     /// Debian's packages of Rust: compilers, the target's standard library or its source, and a linker for build scripts.
     rust: &'static [&'static str],
-    /// Debian's name of the architecture whose packages hold that library. Without one Debian has its source alone, which
-    /// is compiled with the tests.
+    /// Debian's architecture whose packages hold that library. Without one, Debian's source is compiled with the tests.
     foreign: Option<&'static str>,
     variables: &'static [&'static str],
     tested: &'static [&'static str],
 }
 
-/// Tests whose names contain these are left out: GPUs do not depend on the CPU's instructions, and Wine has no driver of
-/// one.
+/// Tests that are left out, by their names: GPUs do not depend on the CPU's instructions, and Wine has no driver.
 const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 
 pub(crate) const MACHINES: [Machine; 2] = [
@@ -67,8 +64,7 @@ pub(crate) const MACHINES: [Machine; 2] = [
     },
 ];
 
-/// Binds the workspace and the registry's crates into the folder, in a mount namespace of its own so that nothing stays
-/// mounted, and runs cargo there.
+/// Runs cargo in the folder, with the workspace and the registry bound into it in a mount namespace that ends with it.
 const ENTER: &str = r#"
 set -e
 root=$1 workspace=$2 registry=$3; shift 3
@@ -102,11 +98,8 @@ impl Machine {
         };
         command.args(["--no-fail-fast", "--target", self.target]).args(self.tested).arg("--").args(harness);
         succeed(&mut command)?;
-        println!(
-            "tests for {} passed after {} s of building and running",
-            self.name,
-            began.elapsed().as_secs()
-        );
+        let seconds = began.elapsed().as_secs();
+        println!("tests for {} passed after {seconds} s of building and running", self.name);
         println!("left out: tests whose names contain {}", LEFT_OUT.join(" or "));
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! `cargo xtask kernels`: the kernels for CUDA that the packed program and the wheel hold, compiled by NVRTC for every
-//! generation of cards.
+//! `cargo xtask kernels`: the CUDA kernels of the packed program and the wheel, compiled by NVRTC for every kind of card.
 
 use crate::{CHECKED, Result, built, cargo, nvrtc, prepare, profile, succeed, target};
 use std::path::PathBuf;

@@ -50,6 +50,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   dist               the command for glibc 2.17 and newer, with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
+type Run = fn() -> Result<()>;
 
 /// The profile in which everything is tested (`Cargo.toml`).
 const CHECKED: &str = "checked";

@@ -41,8 +41,7 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
     "sift::gpu::tests::features_are_those_of_the_cpu_for_every",
 ];
 
-/// The command by which this program lists devices in a new process, since a loader that found none does not look
-/// again.
+/// The command by which this program lists devices in a new process: a loader that found none does not look again.
 pub(crate) const LIST: &str = "opencl-devices";
 
 /// The devices that tests need: the name, whether it is rusticl's, the packages that provide it, and where else it comes
@@ -57,8 +56,7 @@ const WANTED: [(&str, bool, [&str; 2], &str); 2] = [
     ("rusticl", true, ["ocl-icd-libopencl1", "mesa-opencl-icd"], "it comes with Mesa on Linux"),
 ];
 
-/// Looks for PoCL (or a vendor's driver) and for rusticl, and installs what is missing where that is possible; an error
-/// says what is still missing.
+/// Looks for PoCL (or a vendor's driver) and for rusticl, and installs what is missing; an error says what still is.
 pub(crate) fn prepare() -> [Result<()>; 2] {
     let mut found = list();
     WANTED.map(|(name, is_rusticl, packages, elsewhere)| {

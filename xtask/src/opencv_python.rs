@@ -6,8 +6,7 @@ use std::process::Command;
 
 const OPENCV: &str = "opencv-contrib-python-headless==5.0.0.93";
 
-/// A Python that has OpenCV: the one named by `TIEPOINT_PYTHON`, or `.venv` in the workspace, made if
-/// missing.
+/// A Python that has OpenCV: that of `TIEPOINT_PYTHON`, or `.venv` in the workspace, made if missing.
 pub(crate) fn python() -> Result<PathBuf> {
     if let Some(python) = std::env::var_os("TIEPOINT_PYTHON") {
         return Ok(python.into());

@@ -25,8 +25,7 @@ const SHELLS: [(&str, &str); 5] = [
     ("powershell", "tiepoint.ps1"),
 ];
 
-/// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own
-/// files.
+/// Packs the crates as they would be published and builds each from its own files, unless told `--no-verify`.
 pub(crate) fn package(arguments: &[String]) -> Result<()> {
     let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
     succeed(cargo(&["package", "--quiet", "--locked"]).args(arguments).args(packages))?;

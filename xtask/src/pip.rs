@@ -14,8 +14,7 @@ pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result
     if std::fs::read_to_string(home.join(ASKED)).is_ok_and(|there| there == asked) {
         return home.canonicalize().map_err(at(home));
     }
-    // Debian's Python comes without pip. `--target` is allowed where the system's packages are managed by
-    // others.
+    // Debian's Python comes without pip. `--target` is allowed where others manage the system's packages.
     if !runs("python3", &["-m", "pip", "--version"]) {
         debian::install(&["python3", "python3-pip"]).map_err(|e| format!("python3 has no pip: {e}"))?;
     }

@@ -1,7 +1,6 @@
-//! The software that tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python
-//! packages, and a browser.
+//! What tests need besides Rust, installed if this process may: two OpenCL devices, NVRTC, Python packages, a browser.
 
-use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
+use crate::{Result, Run, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -25,17 +24,14 @@ impl Prepared {
     }
 }
 
-type Prepare = fn() -> Result<()>;
-
 /// What only one part needs: the part, what prepares it, and what is left out without it.
-const OF_PARTS: [(&str, Prepare, &str); 3] = [
+const OF_PARTS: [(&str, Run, &str); 3] = [
     ("pages", report::prepare, "the pages of reports are not opened"),
     ("python", || python_package::prepare().map(drop), "the Python package is not tested"),
     ("cluster", || cluster::prepare().map(drop), "the recipe for a cluster is not tested"),
 ];
 
-/// Looks for all of these and installs what is missing. What cannot be installed is reported, and is a failure under
-/// CI.
+/// Looks for all of these and installs what is missing. What cannot be is reported, and is a failure under CI.
 pub(crate) fn prepare() -> Result<Prepared> {
     let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
     let [pocl, rusticl] = opencl::prepare();

@@ -1,6 +1,6 @@
 //! The page of reports: its types, and all kinds of it in a browser.
 
-use crate::{CHECKED, Result, built, cargo, debian, profile, succeed, workspace};
+use crate::{CHECKED, Result, built, cargo, data_folder, debian, profile, succeed, workspace};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,16 +14,15 @@ pub(crate) fn prepare() -> Result<()> {
     npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"])
 }
 
-/// Checks the types of the script, then opens every kind of page in a browser. The command is the one that the
-/// other tests run. `data` is the folder of photographs with ground truth.
-pub(crate) fn test(data: &Path) -> Result<()> {
+/// Checks the types of the script, then opens every kind of page in a browser, with the command of the other tests.
+pub(crate) fn test() -> Result<()> {
     npm(&["run", "--silent", "types"])?;
     let build = ["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"];
     succeed(cargo(&build).args(profile(CHECKED)))?;
     let mut browser = command(&["run", "--silent", "test"]);
     browser.env("TIEPOINT", built(CHECKED, "tiepoint")?);
     browser.env("COLLECTIONS", built(&format!("{CHECKED}/examples"), "collection")?);
-    if let Ok(data) = data.canonicalize() {
+    if let Ok(data) = data_folder().canonicalize() {
         browser.env("TIEPOINT_DATA", data);
     }
     succeed(&mut browser)

@@ -2,7 +2,7 @@
 
 use crate::prepare::{self, Prepared, Variables};
 use crate::{
-    CHECKED, DEVELOPMENT, Result, at, claims, cluster, data_folder, emulated, opencl, profile,
+    CHECKED, DEVELOPMENT, Result, Run, at, claims, cluster, data_folder, emulated, opencl, profile,
     python_package, report, succeed, target, told,
 };
 use fearless_simd::Level;
@@ -13,10 +13,9 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
-/// the recipe for a cluster and of pages, in the profile [`CHECKED`]. `arguments` go to `cargo test`, whose programs are
-/// then built for development; with `--arm` or `--windows` first, tests are built for 64-bit ARM or Windows and run in
-/// an emulator.
+/// Runs Rust's tests, those of the Python package and its site, of the recipe for a cluster and of pages, in the profile
+/// [`CHECKED`]. `arguments` go to `cargo test`, whose programs are then built for development; with `--arm` or `--windows`
+/// first, tests are built for 64-bit ARM or Windows and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && let Some(machine) = emulated::MACHINES.iter().find(|machine| machine.flag == first)
@@ -45,11 +44,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         _ => {
             let prepared = prepare::prepare()?;
             let which: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            tests(DEVELOPMENT, &which, &data, prepared.variables.clone())?;
+            tests(DEVELOPMENT, &which, prepared.variables.clone())?;
             (prepared, DEVELOPMENT)
         }
     };
-    claims::check(&listed(folder, &["--workspace", "--tests"], &data, &prepared.variables)?)?;
+    claims::check(&listed(folder, &["--workspace", "--tests"], &prepared.variables)?)?;
     println!("all tests passed");
     Ok(())
 }
@@ -57,8 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Rust's tests but those of documentation. Examples are compiled by the lints.
 const PROGRAMS: [&str; 4] = ["--lib", "--bins", "--test", "*"];
 
-/// Installs what tests need, most of which is waiting for downloads, while cargo builds the programs. An error of the
-/// build is reported when they are run.
+/// Installs what tests need, mostly downloads, while cargo builds the programs; an error of that shows when they run.
 fn prepare_while_building() -> Result<Prepared> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -69,25 +67,21 @@ fn prepare_while_building() -> Result<Prepared> {
     })
 }
 
-type Run = fn(&Path) -> Result<()>;
-
-/// The parts of all tests, which `cargo xtask part NAME` runs: pages first, because they wait, then those that take longest,
-/// so that the others fill the gaps.
+/// The parts of all tests (`cargo xtask part NAME`): pages first, because they wait, then the longest; others fill gaps.
 const PARTS: [(&str, Run); 8] = [
     ("pages", report::test),
-    ("python", |_| python_package::run(CHECKED)),
-    ("library", |data| tests(CHECKED, &["--lib", "--", "--skip", STEREO], data, vec![])),
-    ("programs", |data| tests(CHECKED, &PROGRAMS[1..], data, vec![])),
+    ("python", || python_package::run(CHECKED)),
+    ("library", || tests(CHECKED, &["--lib", "--", "--skip", STEREO], vec![])),
+    ("programs", || tests(CHECKED, &PROGRAMS[1..], vec![])),
     ("rusticl", on_rusticl),
-    ("stereo", |data| tests(CHECKED, &["--lib", "--", STEREO], data, vec![])),
-    ("cluster", |_| cluster::test()),
-    ("documentation", |data| tests(CHECKED, &["--doc"], data, vec![])),
+    ("stereo", || tests(CHECKED, &["--lib", "--", STEREO], vec![])),
+    ("cluster", cluster::test),
+    ("documentation", || tests(CHECKED, &["--doc"], vec![])),
 ];
 
-/// Those of Rust's tests that the arguments name, built in the profile of `folder`. A program that fails does not hide
-/// the results of the others.
-fn tests(folder: &str, which: &[&str], data: &Path, variables: Variables) -> Result<()> {
-    cargo(folder, &[&["test", "--workspace", "--no-fail-fast"], which].concat(), data, variables)
+/// Rust's tests that the arguments name, in the profile of `folder`. A program that fails does not hide other results.
+fn tests(folder: &str, which: &[&str], variables: Variables) -> Result<()> {
+    cargo(folder, &[&["test", "--workspace", "--no-fail-fast"], which].concat(), variables)
 }
 
 /// Tests of the library whose names contain this are a part of their own, because most of their time passes in PoCL's
@@ -97,15 +91,14 @@ const STEREO: &str = "stereo::";
 pub(crate) fn run_part(arguments: &[String]) -> Result<()> {
     let name = arguments.first().map_or("", String::as_str);
     match PARTS.iter().find(|(part, _)| *part == name) {
-        Some((_, run)) => run(&data_folder()),
+        Some((_, run)) => run(),
         None => Err(format!("there is no part {name:?}; parts: {}", PARTS.map(|(part, _)| part).join(", "))),
     }
 }
 
-/// Runs the parts that can run here, one more at a time than there are cores: most keep one core busy, but that of pages waits
-/// for its browser for half of its time. Each is a process of its own, whose lines are printed together when it has ended.
-/// One that fails does not hide the results of the others, and its last lines, which name the tests that failed, are
-/// printed once more at the end.
+/// Runs the parts that can run here, each a process whose lines are printed together when it has ended; one more at a time
+/// than there are cores, because that of pages waits for its browser for half of its time. One that fails does not hide the
+/// results of the others, and its last lines, which name the tests that failed, are printed once more at the end.
 fn run_parts(this: &Path, prepared: &Prepared) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = PARTS.iter().filter_map(|(part, _)| Some((*part, prepared.variables_of(part)?)));
@@ -159,28 +152,26 @@ fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) 
 }
 
 /// The contract of the dialect and the kernels once more, on rusticl.
-fn on_rusticl(data: &Path) -> Result<()> {
-    check_left_out(data)?;
+fn on_rusticl() -> Result<()> {
+    check_left_out()?;
     // For the whole workspace: a package alone would be built again, with fewer features of its dependencies.
-    cargo(CHECKED, &["test", "--workspace", "--test", "devices"], data, vec![])?;
-    // One test at a time: with two, Mesa 22.3 ends SIFT's tests with memory faults or other features
-    // (`docs/notebook/gpu.md`).
+    cargo(CHECKED, &["test", "--workspace", "--test", "devices"], vec![])?;
+    // One test at a time: with two, Mesa 22.3 ends SIFT's with memory faults or other features (`docs/notebook/gpu.md`).
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
-    cargo(CHECKED, &kernels, data, vec![])?;
+    cargo(CHECKED, &kernels, vec![])?;
     println!("left out: {}", opencl::NOT_ON_RUSTICL.join(", "));
     Ok(())
 }
 
-fn listed(folder: &str, which: &[&str], data: &Path, variables: &Variables) -> Result<String> {
+fn listed(folder: &str, which: &[&str], variables: &Variables) -> Result<String> {
     let list = [&["test"], which, &["--", "--list"]].concat();
-    told(&mut command(folder, &list, data, variables.clone()))
-        .map_err(|e| format!("{e} ({})", list.join(" ")))
+    told(&mut command(folder, &list, variables.clone())).map_err(|e| format!("{e} ({})", list.join(" ")))
 }
 
 /// Fails if a test that is left out was renamed, because it would run.
-fn check_left_out(data: &Path) -> Result<()> {
-    let names = listed(CHECKED, &["--workspace", "--lib"], data, &vec![])?;
+fn check_left_out() -> Result<()> {
+    let names = listed(CHECKED, &["--workspace", "--lib"], &vec![])?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {
         Some(name) => Err(format!("xtask/src/opencl.rs leaves {name} out on rusticl: there is no such test")),
         None => Ok(()),
@@ -188,28 +179,27 @@ fn check_left_out(data: &Path) -> Result<()> {
 }
 
 /// Runs `cargo test` with the arguments, on programs of a profile.
-pub(crate) fn cargo(folder: &str, arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
-    let run = succeed(&mut command(folder, arguments, data, variables));
+pub(crate) fn cargo(folder: &str, arguments: &[&str], variables: Variables) -> Result<()> {
+    let run = succeed(&mut command(folder, arguments, variables));
     run.map_err(|e| format!("{e} ({})", arguments.join(" ")))
 }
 
 /// The seed of random test cases, and its value where the caller sets none: a run of the tests is repeatable.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
 
-fn command(folder: &str, arguments: &[&str], data: &Path, variables: Variables) -> Command {
+fn command(folder: &str, arguments: &[&str], variables: Variables) -> Command {
     let mut cargo = crate::cargo(&arguments[..1]);
     cargo.args(profile(folder)).args(&arguments[1..]).envs(variables);
     if env::var_os(SEED.0).is_none() {
         cargo.env(SEED.0, SEED.1);
     }
-    if let Ok(data) = data.canonicalize() {
+    if let Ok(data) = data_folder().canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }
     cargo
 }
 
-/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine
-/// runs.
+/// Each fast form is compared with its reference at every SIMD level that is compiled and runs here.
 fn print_levels() {
     #[cfg(target_arch = "x86_64")]
     let levels = {

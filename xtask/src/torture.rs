@@ -1,8 +1,7 @@
-//! `cargo xtask torture [SECONDS]`: random changes, kills, interrupts and power cuts, in rounds with other seeds until
-//! the time is over.
+//! `cargo xtask torture [SECONDS]`: random changes, kills, interrupts and power cuts, with other seeds until time is up.
 
-use crate::prepare::{self, Variables};
-use crate::{CHECKED, Result, data_folder, test};
+use crate::prepare;
+use crate::{CHECKED, Result, test};
 use std::time::{Duration, Instant};
 
 const SECONDS: u64 = 300;
@@ -26,24 +25,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         [seconds] => seconds.parse().map_err(|_| format!("{seconds} is no number of seconds"))?,
         _ => return Err("torture takes one number of seconds".into()),
     };
-    let (data, prepared) = (data_folder(), prepare::prepare()?);
-    let torture = |name: &str, variables: Variables| {
-        let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
-        test::cargo(CHECKED, &arguments, &data, variables)
-    };
+    let prepared = prepare::prepare()?;
     // Builds the tests before the time starts.
-    test::cargo(
-        CHECKED,
-        &["test", "--workspace", "--test", "command", "--no-run"],
-        &data,
-        prepared.variables.clone(),
-    )?;
+    let build = ["test", "--workspace", "--test", "command", "--no-run"];
+    test::cargo(CHECKED, &build, prepared.variables.clone())?;
     let (start, limit) = (Instant::now(), Duration::from_secs(seconds));
     let mut spent = [(0, Duration::ZERO); TESTS.len()];
-    for round in 0.. {
+    'rounds: for round in 0.. {
         for ((name, variable, count, _), (rounds, time)) in TESTS.iter().zip(&mut spent) {
             if start.elapsed() >= limit {
-                break;
+                break 'rounds;
             }
             let began = Instant::now();
             let mut variables = prepared.variables.clone();
@@ -51,13 +42,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             let seed = 1000 + round * count;
             variables
                 .extend([(*variable, count.to_string().into()), ("TIEPOINT_SEED", seed.to_string().into())]);
-            torture(name, variables)
+            let arguments = ["test", "--workspace", "--test", "command", "--", name, "--nocapture"];
+            test::cargo(CHECKED, &arguments, variables)
                 .map_err(|e| format!("{e}: {name} with TIEPOINT_SEED={seed} {variable}={count}"))?;
             *rounds += 1;
             *time += began.elapsed();
-        }
-        if start.elapsed() >= limit {
-            break;
         }
     }
     for ((_, _, count, what), (rounds, time)) in TESTS.iter().zip(spent) {

@@ -140,7 +140,7 @@ pub fn export_beside<E: From<Error>>(
     let photographs = || -> Result<_> {
         let database = open(unfinished.path(), options.old_layout).map_err(fault)?;
         let mut exported = Exported::default();
-        let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
+        let mut tables = Tables::prepare(&database, options).map_err(fault)?;
         let mut sizes = Vec::with_capacity(collection.photographs().len());
         for_each_features(collection, |index, features| {
             cpu.check()?;
@@ -149,7 +149,7 @@ pub fn export_beside<E: From<Error>>(
             sizes.push(features.map(|features| features.image));
             let Some(features) = features else { return Ok(()) };
             exported.keypoints += features.len() as u64;
-            tables.insert_features(index + 1, features, options).map_err(fault)
+            tables.insert_features(index + 1, features).map_err(fault)
         })?;
         tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
         drop((tables, written));
@@ -167,7 +167,7 @@ pub fn export_beside<E: From<Error>>(
         Ok::<_, E>((results, cpu, thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
     })?;
     let (database, mut exported) = inserted?;
-    let mut tables = Tables::prepare(&database, options.old_layout).map_err(fault)?;
+    let mut tables = Tables::prepare(&database, options).map_err(fault)?;
     let mut counts = vec![];
     for block in 0..results.blocks() {
         cpu.advance(1);
@@ -187,8 +187,7 @@ pub fn export_beside<E: From<Error>>(
     Ok(exported)
 }
 
-/// An empty database with COLMAP's tables, in a transaction. It has no journal: a database whose writing is
-/// interrupted is thrown away.
+/// An empty database with COLMAP's tables, in a transaction. It needs no journal: what is interrupted is thrown away.
 fn open(path: &Path, old_layout: bool) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     database.execute_batch(schema::PRAGMAS)?;
@@ -198,8 +197,7 @@ fn open(path: &Path, old_layout: bool) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Passes on the features of all photographs in their order, read ahead by another thread; `None` for a photograph that
-/// cannot be read.
+/// Passes on the features of all photographs in order, read ahead by a thread; `None` for one that cannot be read.
 fn for_each_features(
     collection: &Collection,
     mut take: impl FnMut(usize, Option<&Features>) -> Result<()>,
@@ -215,9 +213,8 @@ fn for_each_features(
                 PhotographFeatures::Unreadable(_) => take(index, None)?,
                 _ => {
                     let name = &collection.photographs()[index].name;
-                    return Err(Error::Mismatch(format!(
-                        "{name} has no features; run the stage `features` first"
-                    )));
+                    let reason = format!("{name} has no features; run the stage `features` first");
+                    return Err(Error::Mismatch(reason));
                 }
             }
         }
@@ -246,13 +243,12 @@ struct Tables<'d> {
     priors: Option<Statement<'d>>,
     matches: Statement<'d>,
     geometries: Statement<'d>,
-    /// Whether models and poses that are not known are zeros, as 3.8 writes them, and not NULL.
-    zeros: bool,
+    options: ExportOptions,
 }
 
 impl<'d> Tables<'d> {
-    fn prepare(database: &'d Connection, old_layout: bool) -> rusqlite::Result<Self> {
-        let (descriptors, images) = match old_layout {
+    fn prepare(database: &'d Connection, options: &ExportOptions) -> rusqlite::Result<Self> {
+        let (descriptors, images) = match options.old_layout {
             true => ("?1, ?3, ?4, ?5", "?, ?, ?, NULL, NULL, NULL, NULL, ?, ?, ?"),
             false => ("?1, ?2, ?3, ?4, ?5", "?, ?, ?"),
         };
@@ -262,27 +258,23 @@ impl<'d> Tables<'d> {
             descriptors: database.prepare(&format!("INSERT INTO descriptors VALUES ({descriptors})"))?,
             cameras: database.prepare("INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?)")?,
             images: database.prepare(&format!("INSERT INTO images VALUES ({images})"))?,
-            priors: (!old_layout).then(|| database.prepare(priors)).transpose()?,
+            priors: (!options.old_layout).then(|| database.prepare(priors)).transpose()?,
             matches: database.prepare("INSERT INTO matches VALUES (?, ?, 2, ?)")?,
             geometries: database.prepare(
                 "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H, qvec, tvec) VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?)",
             )?,
-            zeros: old_layout,
+            options: *options,
         })
     }
 
-    fn insert_features(
-        &mut self,
-        id: usize,
-        features: &Features,
-        options: &ExportOptions,
-    ) -> rusqlite::Result<()> {
+    fn insert_features(&mut self, id: usize, features: &Features) -> rusqlite::Result<()> {
+        let ExportOptions { without_descriptors, old_layout, .. } = self.options;
         self.keypoints.execute(params![id, features.len(), keypoints(&features.keypoints)])?;
         let (bytes, width) = descriptors(&features.descriptors);
         let (count, dimension) = (features.len(), features.dimension);
         let kind = if (width, dimension) == (1, SIFT_BYTES) { SIFT } else { UNDEFINED };
         // Version 3.8 holds only SIFT's descriptors.
-        let written = !options.without_descriptors && dimension > 0 && (kind == SIFT || !options.old_layout);
+        let written = !without_descriptors && dimension > 0 && (kind == SIFT || !old_layout);
         if written {
             self.descriptors.execute(params![id, kind, count, width * dimension, bytes])?;
         }
@@ -331,11 +323,13 @@ impl<'d> Tables<'d> {
 
     /// Returns the number of inliers.
     fn insert_pair(&mut self, pair: &VerifiedPair) -> rusqlite::Result<usize> {
-        let id = pair_id(pair.a + 1, pair.b + 1);
+        // COLMAP's key of a pair of images.
+        let id = 2_147_483_647 * (pair.a as u64 + 1) + pair.b as u64 + 1;
         self.matches.execute(params![id, pair.matches.len(), numbers(&pair.matches)])?;
         let inliers: Vec<[u32; 2]> = pair.inliers().collect();
-        // Of a pair without inliers 3.8 writes NULL, too.
-        let unknown = |bytes: usize| (self.zeros && !inliers.is_empty()).then(|| vec![0_u8; bytes]);
+        // For unknown models and poses of a pair with inliers 3.8 writes zeros and not NULL.
+        let zeros = self.options.old_layout && !inliers.is_empty();
+        let unknown = |bytes: usize| zeros.then(|| vec![0_u8; bytes]);
         let f = pair.fundamental.map(|f| floats(&moved_fundamental(f))).or(unknown(72));
         let e = pair.essential.map(|e| floats(&e)).or(unknown(72));
         let h = pair.homography.map(|h| floats(&moved_homography(h))).or(unknown(72));
@@ -343,9 +337,4 @@ impl<'d> Tables<'d> {
         self.geometries.execute(params![id, rows, data, code, f, e, h, unknown(32), unknown(24)])?;
         Ok(rows)
     }
-}
-
-/// The key of a pair of images, `a` below `b`.
-fn pair_id(a: usize, b: usize) -> u64 {
-    2_147_483_647 * a as u64 + b as u64
 }

@@ -66,27 +66,23 @@ impl Unfinished {
         // Windows replaces no file that is open.
         let old = old.filter(|_| cfg!(unix));
         self.file.take_place(sync)?;
-        // The lock is held until here: a program that uses the old database puts files beside it, which would now
-        // belong to the new one.
+        // Locked until here: a program that uses the old database puts files beside it, which would now be the new one's.
         drop(old);
         Ok(())
     }
 
-    /// The existing database, opened and locked; `None` if there is none, or only a file that may be replaced and is
-    /// not a database.
+    /// The existing database, opened and locked; `None` for none, or for a file that may be replaced and is no database.
     fn old(&self) -> Result<Option<Connection>> {
         let path = self.file.target();
         let beside = beside(path);
         if !self.replace
             && let Some(beside) = beside.first()
         {
-            return Err(Error::format(
-                path,
-                format!(
-                    "is in use, or was not closed: there is {}; name another file, or replace it (`--replace`)",
-                    beside.display()
-                ),
-            ));
+            let reason = format!(
+                "is in use, or was not closed: there is {}; name another file, or replace it (`--replace`)",
+                beside.display()
+            );
+            return Err(Error::format(path, reason));
         }
         // An empty file, as mktemp makes, holds nothing; opened as a database, it would be changed.
         if !fs::metadata(path).is_ok_and(|found| found.len() > 0) {
@@ -96,8 +92,7 @@ impl Unfinished {
             Ok((_, application)) if !self.replace && application != APPLICATION => Err(foreign(path)),
             Ok((database, _)) => Ok(Some(database)),
             Err(e) if is_busy(&e) => Err(refusal(path, &e)),
-            // A file that cannot be opened is no database, or must not be written. With files beside it, it may be
-            // one to be repaired.
+            // What cannot be opened is no database, or must not be written; with files beside it, it may need repair.
             Err(e) if !beside.is_empty() => Err(Error::format(
                 path,
                 format!("cannot be opened ({e}), and {} belongs to it; move both away", beside[0].display()),
@@ -112,11 +107,9 @@ impl Unfinished {
 }
 
 fn foreign(path: &Path) -> Error {
-    Error::format(
-        path,
-        "is there and was not written by tiepoint; name another file, or replace it \
-         (`--replace`, in Python `replace=True`)",
-    )
+    let reason = "is there and was not written by tiepoint; name another file, or replace it \
+                  (`--replace`, in Python `replace=True`)";
+    Error::format(path, reason)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
@@ -149,8 +142,7 @@ fn application(path: &Path) -> rusqlite::Result<i32> {
     Connection::open_with_flags(path, flags)?.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
-/// Writes all committed transactions into the database itself and closes it; `SQLite` then removes its files beside
-/// it.
+/// Writes all committed transactions into the database and closes it; `SQLite` then removes the files beside it.
 fn at_rest(database: Connection) -> rusqlite::Result<()> {
     database.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
     database.close().map_err(|(_, e)| e)

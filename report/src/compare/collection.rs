@@ -1,7 +1,7 @@
 //! The pairs of photographs of two runs.
 
 use super::saved::{SavedPage, SavedView};
-use super::{BOTH, Compared, GAINED, LOST};
+use super::{BOTH, Compared, GAINED, LOST, told};
 use crate::block;
 use crate::collection::{numbered, place_of};
 use crate::counted;
@@ -9,7 +9,7 @@ use crate::page::COLLECTION;
 use crate::still;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tiepoint::{Error, Result};
+use tiepoint::Result;
 
 /// A pair of photographs in one run.
 struct SavedPair {
@@ -23,7 +23,7 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     let [(before, a), (after, b)] = pages;
     let images = |page: &SavedPage, view: &Value| {
         let list = view["images"].as_array().cloned();
-        list.ok_or_else(|| Error::Mismatch(format!("{}: no photographs", page.name)))
+        list.ok_or_else(|| page.fault("no photographs"))
     };
     let [mut old, mut all] = [images(before, a)?, images(after, b)?];
     let name = |image: &Value| image["name"].as_str().unwrap_or_default().to_owned();
@@ -65,10 +65,9 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     keys.sort_unstable();
     keys.dedup();
     // The strongest first.
-    let strength = |key: &(u32, u32)| new.get(key).or_else(|| old.get(key)).map_or(0, |pair| pair.inliers);
-    keys.sort_by_key(|key| (std::cmp::Reverse(strength(key)), *key));
-    let shown: Vec<&SavedPair> =
-        keys.iter().filter_map(|key| new.get(key).or_else(|| old.get(key))).collect();
+    let shown = |key: &(u32, u32)| new.get(key).or_else(|| old.get(key));
+    keys.sort_by_key(|key| (std::cmp::Reverse(shown(key).map_or(0, |pair| pair.inliers)), *key));
+    let shown: Vec<&SavedPair> = keys.iter().filter_map(shown).collect();
     let (names, kinds) = numbered(shown.iter().map(|pair| pair.configuration.as_str()));
     let run = |key: &(u32, u32)| match (old.contains_key(key), new.contains_key(key)) {
         (true, false) => LOST,
@@ -81,9 +80,7 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
         let mut tried = vec![0_u8; (all.len() * all.len().saturating_sub(1) / 2).div_ceil(8)];
         for (page, view, numbers) in [(before, a, &first), (after, b, &second)] {
             let marked = mark_tried(&mut tried, all.len(), &view["tried"], numbers);
-            marked.ok_or_else(|| {
-                Error::Mismatch(format!("{}: the pairs that were tried cannot be read", page.name))
-            })?;
+            marked.ok_or_else(|| page.fault("the pairs that were tried cannot be read"))?;
         }
         data["tried"] = block::u8s(tried.into_iter())?;
     }
@@ -102,27 +99,15 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     data["ends"] = block::u16s(shown.iter().flat_map(|pair| pair.lines.iter().copied()))?;
     let [both, lost, gained] = [BOTH, LOST, GAINED].map(|run| runs.iter().filter(|r| **r == run).count());
     let [inliers_before, inliers_after] =
-        [&old, &new].map(|pairs| pairs.values().map(|pair| u64::from(pair.inliers)).sum::<u64>());
-    Ok(Compared {
-        view: SavedView { kind: &COLLECTION, still, data },
-        tiles: vec![
-            ("pairs of both", counted(both)),
-            ("pairs only after", counted(gained)),
-            ("pairs only before", counted(lost)),
-            ("inliers before", counted(inliers_before as usize)),
-            ("inliers after", counted(inliers_after as usize)),
-        ],
-        described: json!({
-            "view": "collection", "both": both, "gained": gained, "lost": lost,
-            "inliers_before": inliers_before, "inliers_after": inliers_after,
-        }),
-        said: format!(
-            "pairs in both runs: {}; only after: {}; only before: {}",
-            counted(both),
-            counted(gained),
-            counted(lost)
-        ),
-    })
+        [&old, &new].map(|pairs| pairs.values().map(|pair| pair.inliers as usize).sum::<usize>());
+    let described = json!({
+        "view": "collection", "both": both, "gained": gained, "lost": lost,
+        "inliers_before": inliers_before, "inliers_after": inliers_after,
+    });
+    let names = ["pairs of both", "pairs only after", "pairs only before", "inliers before", "inliers after"];
+    let counts = [both, gained, lost, inliers_before, inliers_after].map(counted);
+    let (tiles, said) = (names.into_iter().zip(counts).collect(), told("pairs", [both, lost, gained]));
+    Ok(Compared { view: SavedView { kind: &COLLECTION, still, data }, tiles, described, said })
 }
 
 /// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are those of the run's photographs.
@@ -145,11 +130,11 @@ fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> 
 
 /// The pairs of a page; `numbers` are those of its photographs on the new page.
 fn pairs_of(page: &SavedPage, view: &Value, numbers: &[u32]) -> Result<HashMap<(u32, u32), SavedPair>> {
-    let damaged = || Error::Mismatch(format!("{}: its pairs cannot be read", page.name));
-    let u32s = |key: &str| block::read_u32s(&view["pairs"][key]).ok_or_else(damaged);
+    let damaged = || page.fault("its pairs cannot be read");
+    let u32s = |key: &str| block::read(&view["pairs"][key], u32::from_le_bytes).ok_or_else(damaged);
     let (a, b, matches, inliers) = (u32s("a")?, u32s("b")?, u32s("matches")?, u32s("inliers")?);
     let (configuration, lines) = (u32s("configuration")?, u32s("lines")?);
-    let ends = block::read_u16s(&view["ends"]).ok_or_else(damaged)?;
+    let ends = block::read(&view["ends"], u16::from_le_bytes).ok_or_else(damaged)?;
     let columns = [&b, &matches, &inliers, &configuration, &lines];
     if columns.iter().any(|column| column.len() != a.len()) {
         return Err(damaged());

@@ -3,8 +3,7 @@
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// All figures by their path. A list of the reasons of a verdict gives each number by its measure; other lists are left
-/// out.
+/// All figures by their path. The reasons of a verdict give each number by its measure; other lists are left out.
 pub(super) fn flat(figures: &Value) -> Vec<(String, Value)> {
     fn add(out: &mut Vec<(String, Value)>, path: &str, value: &Value) {
         let under = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
@@ -38,18 +37,16 @@ pub(super) fn rows(before: &[(String, Value)], after: &[(String, Value)]) -> Vec
         Some(Value::Number(n)) => n.as_f64().map_or_else(|| n.to_string(), number),
         Some(value) => value.to_string(),
     };
-    let mut rows: Vec<Vec<String>> = keys
-        .into_iter()
-        .map(|key| {
-            let (p, q) = (old.get(key), new.get(key));
-            let change = match (p.and_then(|v| v.as_f64()), q.and_then(|v| v.as_f64())) {
-                _ if p == q => "=".to_owned(),
-                (Some(p), Some(q)) => format!("{}{}", if q > p { "+" } else { "" }, number(q - p)),
-                _ => String::new(),
-            };
-            vec![key.to_owned(), text(p), text(q), change]
-        })
-        .collect();
+    let rows = keys.into_iter().map(|key| {
+        let (p, q) = (old.get(key), new.get(key));
+        let change = match (p.and_then(|v| v.as_f64()), q.and_then(|v| v.as_f64())) {
+            _ if p == q => "=".to_owned(),
+            (Some(p), Some(q)) => format!("{}{}", if q > p { "+" } else { "" }, number(q - p)),
+            _ => String::new(),
+        };
+        vec![key.to_owned(), text(p), text(q), change]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
     rows.sort_by_key(|row| row[3] == "=");
     rows
 }

@@ -1,16 +1,16 @@
 //! The matches of two runs.
 
 use super::saved::{SavedPage, SavedView};
-use super::{BOTH, Compared, GAINED, LOST, same_size};
+use super::{BOTH, Compared, GAINED, LOST, same_size, told};
 use crate::block;
 use crate::counted;
 use crate::matches::{self, KeypointMatch};
 use crate::page::MATCHES;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use tiepoint::Result;
 use tiepoint::feature::Keypoint;
 use tiepoint::matching::Match;
-use tiepoint::{Error, Result};
 
 /// Two matches are the same if both ends lie this near, in pixels.
 const SAME: f32 = 1.0;
@@ -44,50 +44,37 @@ pub(super) fn matches_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<C
         " (a page holds only some of its matches: give --report-limit more)"
     };
     let what = if verified { "inliers" } else { "matches" };
-    Ok(Compared {
-        view: SavedView { kind: &MATCHES, still, data },
-        tiles: vec![
-            (if verified { "inliers of both" } else { "matches of both" }, counted(both)),
-            ("only after", counted(gained)),
-            ("only before", counted(lost)),
-        ],
-        described: json!({ "view": "matches", "both": both, "gained": gained, "lost": lost }),
-        said: format!(
-            "{what} in both runs: {}; only after: {}; only before: {}{note}",
-            counted(both),
-            counted(gained),
-            counted(lost)
-        ),
-    })
+    let described = json!({ "view": "matches", "both": both, "gained": gained, "lost": lost });
+    let said = told(what, [both, lost, gained]) + note;
+    let names = [if verified { "inliers of both" } else { "matches of both" }, "only after", "only before"];
+    let tiles = names.into_iter().zip([both, gained, lost].map(counted)).collect();
+    Ok(Compared { view: SavedView { kind: &MATCHES, still, data }, tiles, described, said })
 }
+
+const FLOATS: [&str; 11] =
+    ["ax", "ay", "bx", "by", "ascale", "aangle", "bscale", "bangle", "distance", "ratio", "residual"];
 
 fn rows_of(page: &SavedPage, view: &Value) -> Result<Vec<KeypointMatch>> {
     let columns = &view["columns"];
-    let damaged = |what: &str| Error::Mismatch(format!("{}: the column {what} cannot be read", page.name));
-    let f32s = |key: &str| block::read_f32s(&columns[key]).ok_or_else(|| damaged(key));
-    let [ax, ay, bx, by] = ["ax", "ay", "bx", "by"].map(f32s);
-    let (ax, ay, bx, by) = (ax?, ay?, bx?, by?);
-    let [a_scale, a_angle, b_scale, b_angle] = ["ascale", "aangle", "bscale", "bangle"].map(f32s);
-    let (a_scale, a_angle, b_scale, b_angle) = (a_scale?, a_angle?, b_scale?, b_angle?);
-    let (distance, ratio, residual) = (f32s("distance")?, f32s("ratio")?, f32s("residual")?);
-    let u32s = |key: &str| block::read_u32s(&columns[key]).ok_or_else(|| damaged(key));
+    let damaged = |what: &str| page.fault(&format!("the column {what} cannot be read"));
+    let f32s = |key: &&str| block::read(&columns[*key], f32::from_le_bytes).ok_or_else(|| damaged(key));
+    let floats = FLOATS.iter().map(f32s).collect::<Result<Vec<_>>>()?;
+    let u32s = |key: &str| block::read(&columns[key], u32::from_le_bytes).ok_or_else(|| damaged(key));
     let (a, b) = (u32s("a")?, u32s("b")?);
     let inlier = block::read_u8s(&columns["inlier"]).ok_or_else(|| damaged("inlier"))?;
-    let n = ax.len();
-    let floats = [&ay, &bx, &by, &a_scale, &a_angle, &b_scale, &b_angle, &distance, &ratio, &residual];
+    let n = floats[0].len();
     if floats.iter().any(|c| c.len() != n) || a.len() != n || b.len() != n || inlier.len() != n {
         return Err(damaged("of matches"));
     }
-    let keypoint = |x: f32, y: f32, scale, angle| Keypoint { x, y, scale, angle, ..Keypoint::default() };
-    Ok((0..n)
-        .map(|i| KeypointMatch {
-            pair: Match { a: a[i], b: b[i], distance: distance[i], ratio: ratio[i] },
-            a: keypoint(ax[i], ay[i], a_scale[i], a_angle[i]),
-            b: keypoint(bx[i], by[i], b_scale[i], b_angle[i]),
-            residual: residual[i],
-            inlier: inlier[i] != 0,
-        })
-        .collect())
+    let keypoint = |x, y, scale, angle| Keypoint { x, y, scale, angle, ..Keypoint::default() };
+    let row = |i: usize| {
+        let [ax, ay, bx, by, a_scale, a_angle, b_scale, b_angle, distance, ratio, residual] =
+            std::array::from_fn(|column| floats[column][i]);
+        let pair = Match { a: a[i], b: b[i], distance, ratio };
+        let (a, b) = (keypoint(ax, ay, a_scale, a_angle), keypoint(bx, by, b_scale, b_angle));
+        KeypointMatch { pair, a, b, residual, inlier: inlier[i] != 0 }
+    };
+    Ok((0..n).map(row).collect())
 }
 
 /// The matches of both runs, each once, and which run has it. A match that both have is taken from the run after; but
@@ -149,11 +136,8 @@ mod tests {
         let after =
             vec![row(10.6, 20.4, true), row(50.0, 62.0, true), row(80.0, 90.0, false), row(1.0, 1.0, true)];
         let (rows, runs) = united(before, after);
-        assert_eq!(
-            runs,
-            [BOTH, GAINED, LOST, GAINED, LOST],
-            "near, elsewhere in B, no longer an inlier, now one, gone"
-        );
+        let expected = [BOTH, GAINED, LOST, GAINED, LOST];
+        assert_eq!(runs, expected, "near, elsewhere in B, no longer an inlier, now one, gone");
         assert_eq!(rows.len(), 5, "each once");
         assert!(rows.iter().all(|row| row.inlier), "of the run in which it is one");
     }

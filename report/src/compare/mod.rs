@@ -11,6 +11,7 @@ mod saved;
 
 pub use saved::SavedView;
 
+use crate::counted;
 use crate::page::{Report, Section, View};
 use figures::{flat, rows};
 use saved::SavedPage;
@@ -42,14 +43,11 @@ impl Comparison {
     /// that show other kinds of results, or pictures of other sizes.
     pub fn new(before: impl AsRef<Path>, after: impl AsRef<Path>) -> Result<Self> {
         let [before, after] = [SavedPage::read(before.as_ref())?, SavedPage::read(after.as_ref())?];
-        if before.views.len() != after.views.len() {
-            return Err(Error::Mismatch(format!(
-                "{} has {} views, {} has {}: expected two pages of one command",
-                before.name,
-                before.views.len(),
-                after.name,
-                after.views.len()
-            )));
+        let [a, b] = [&before, &after].map(|page| page.views.len());
+        if a != b {
+            let (before, after) = (before.name, after.name);
+            let wrong = format!("{before} has {a} views, {after} has {b}: expected two pages of one command");
+            return Err(Error::Mismatch(wrong));
         }
         let mut section = Section::new("");
         let mut views = vec![];
@@ -111,11 +109,16 @@ fn compared([(before, a), (after, b)]: [(&SavedPage, &Value); 2], id: &str) -> R
         "registration" => pictures::registration_of(pages, id),
         "disparity" => pictures::disparity_of(pages, id),
         "collection" => collection::collection_of(pages, id),
-        kind => Err(Error::Mismatch(format!(
-            "{}: a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection",
-            before.name
+        kind => Err(before.fault(&format!(
+            "a view of {kind} cannot be compared: expected matches, a registration, disparities or a collection"
         ))),
     }
+}
+
+/// How many of `what` both runs have, only the one before, and only the one after.
+fn told(what: &str, counts: [usize; 3]) -> String {
+    let [both, lost, gained] = counts.map(counted);
+    format!("{what} in both runs: {both}; only after: {gained}; only before: {lost}")
 }
 
 /// Fails unless a picture has the same size in both views.
@@ -131,11 +134,6 @@ fn same_size([(before, a), (after, b)]: [(&SavedPage, &Value); 2], key: &str) ->
         let [w, h] = size(view).map(|n| n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
         format!("{w}x{h}")
     };
-    Err(Error::Mismatch(format!(
-        "{} is of pictures of {}, {} of {}: expected the same pictures",
-        before.name,
-        told(a),
-        after.name,
-        told(b)
-    )))
+    let ([a, b], old, new) = ([a, b].map(told), &before.name, &after.name);
+    Err(Error::Mismatch(format!("{old} is of pictures of {a}, {new} of {b}: expected the same pictures")))
 }

@@ -32,17 +32,14 @@ pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Res
     data["before"] = true.into();
     let covered = |page: &SavedPage, view: &Value| {
         let bytes = block::read_u8s(&view["covered"]);
-        let bytes =
-            bytes.ok_or_else(|| Error::Mismatch(format!("{}: what is covered cannot be read", page.name)))?;
+        let bytes = bytes.ok_or_else(|| page.fault("what is covered cannot be read"))?;
         Ok::<_, Error>(bytes.iter().filter(|b| **b != 0).count() as f64 / bytes.len().max(1) as f64)
     };
     let [old, new] = [covered(before, a)?, covered(after, b)?].map(|share| format!("{:.1} %", 100.0 * share));
-    Ok(Compared {
-        view: SavedView { kind: &REGISTRATION, still, data },
-        tiles: vec![("covered before", old.clone()), ("covered after", new.clone())],
-        described: json!({ "view": "registration" }),
-        said: format!("covered before: {old}; after: {new}"),
-    })
+    let view = SavedView { kind: &REGISTRATION, still, data };
+    let said = format!("covered before: {old}; after: {new}");
+    let tiles = vec![("covered before", old), ("covered after", new)];
+    Ok(Compared { view, tiles, described: json!({ "view": "registration" }), said })
 }
 
 pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {
@@ -55,11 +52,9 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
         )));
     }
     let map = |page: &SavedPage, view: &Value| {
-        let size = [view["columns"].as_u64(), view["rows"].as_u64()].map(|n| n.map(|n| n as usize));
-        let found = size[0]
-            .zip(size[1])
-            .and_then(|(columns, rows)| block::read_map(&view["disparity"], columns, rows));
-        found.ok_or_else(|| Error::Mismatch(format!("{}: the disparities cannot be read", page.name)))
+        let [columns, rows] = ["columns", "rows"].map(|key| view[key].as_u64().map(|n| n as usize));
+        let found = columns.zip(rows).and_then(|(c, r)| block::read_map(&view["disparity"], c, r));
+        found.ok_or_else(|| page.fault("the disparities cannot be read"))
     };
     let [old, new] = [map(before, a)?, map(after, b)?];
     let n = old.len().max(1) as f64;
@@ -84,22 +79,14 @@ pub(super) fn disparity_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result
         }
     }
     let still = still::svg(width, height, "The left picture", &content);
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    Ok(Compared {
-        view: SavedView { kind: &DISPARITY, still, data },
-        tiles: vec![
-            ("valid in both", percent(both)),
-            ("differ by more than 1 px", percent(other)),
-            ("only after", percent(gained)),
-            ("only before", percent(lost)),
-        ],
-        described: json!({ "view": "disparity", "both": both, "different": other, "gained": gained, "lost": lost }),
-        said: format!(
-            "disparities in both runs: {} of the pixels, {} differ by more than a pixel; only after: {}; only before: {}",
-            percent(both),
-            percent(other),
-            percent(gained),
-            percent(lost)
-        ),
-    })
+    let described =
+        json!({ "view": "disparity", "both": both, "different": other, "gained": gained, "lost": lost });
+    let shares = [both, other, gained, lost].map(|share| format!("{:.1} %", 100.0 * share));
+    let [both, other, gained, lost] = &shares;
+    let said = format!(
+        "disparities in both runs: {both} of the pixels, {other} differ by more than a pixel; only after: {gained}; only before: {lost}"
+    );
+    let names = ["valid in both", "differ by more than 1 px", "only after", "only before"];
+    let tiles = names.into_iter().zip(shares).collect();
+    Ok(Compared { view: SavedView { kind: &DISPARITY, still, data }, tiles, described, said })
 }

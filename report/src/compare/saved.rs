@@ -67,10 +67,8 @@ impl SavedPage {
         }) {
             return Err(foreign("a comparison itself"));
         }
-        let figures = data
-            .get_mut("figures")
-            .map(Value::take)
-            .ok_or_else(|| foreign("an older page, without figures"))?;
+        let figures = data.get_mut("figures").map(Value::take);
+        let figures = figures.ok_or_else(|| foreign("an older page, without figures"))?;
         let mut pictures = HashMap::new();
         for part in text.split("<image id=\"").skip(1) {
             let end = part.find('>').unwrap_or(part.len());
@@ -84,27 +82,23 @@ impl SavedPage {
                 pictures.insert(part[..quote].to_owned(), url.to_owned());
             }
         }
-        Ok(Self {
-            title: between("<h1><bdi>", "</bdi>").map(plain).unwrap_or_default(),
-            made: between("<h2>How this was made</h2>\n<pre class=\"command\">", "</pre>")
-                .map(plain)
-                .unwrap_or_default(),
-            name,
-            figures,
-            views,
-            pictures,
-        })
+        let title = between("<h1><bdi>", "</bdi>").map(plain).unwrap_or_default();
+        let made = between("<h2>How this was made</h2>\n<pre class=\"command\">", "</pre>");
+        let made = made.map(plain).unwrap_or_default();
+        Ok(Self { title, made, name, figures, views, pictures })
+    }
+
+    /// The error that something is wrong with this page.
+    pub(super) fn fault(&self, what: &str) -> Error {
+        Error::Mismatch(format!("{}: {what}", self.name))
     }
 
     /// The verdict with the reasons that are not good.
     pub(super) fn verdict(&self) -> Option<String> {
         let verdict = self.figures["verdict"].as_str()?;
         let reasons = self.figures["reasons"].as_array().map_or(&[][..], Vec::as_slice);
-        let told = reasons
-            .iter()
-            .filter(|reason| reason["verdict"] != "good")
-            .filter_map(|reason| reason["text"].as_str());
-        let told: Vec<&str> = told.collect();
+        let bad = reasons.iter().filter(|reason| reason["verdict"] != "good");
+        let told: Vec<&str> = bad.filter_map(|reason| reason["text"].as_str()).collect();
         Some(if told.is_empty() { verdict.to_owned() } else { format!("{verdict}: {}", told.join("; ")) })
     }
 
@@ -115,7 +109,7 @@ impl SavedPage {
         let (Some(width), Some(height), Some(step), Some(url)) =
             (number("width"), number("height"), number("step").filter(|s| *s > 0), known)
         else {
-            return Err(Error::Mismatch(format!("{}: a picture is not in the file", self.name)));
+            return Err(self.fault("a picture is not in the file"));
         };
         let mut described = described.clone();
         described["id"] = id.into();

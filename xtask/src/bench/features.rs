@@ -3,11 +3,9 @@
 use super::{OpenCv, Row};
 use crate::{Result, data_folder};
 use tiepoint::device::Cpu;
-use tiepoint::feature::{
-    DescriptorKind,
-    sift::{Sift, SiftOptions},
-    surf::{Surf, SurfOptions},
-};
+use tiepoint::feature::DescriptorKind;
+use tiepoint::feature::sift::{Sift, SiftOptions};
+use tiepoint::feature::surf::{Surf, SurfOptions};
 use tiepoint::image::{AnyImage, Image, ReadOptions, Size, read_grey};
 use tiepoint::synth::Texture;
 
@@ -25,14 +23,12 @@ pub(super) struct Photo {
 /// The photographs, given to OpenCV too.
 pub(super) fn photos(opencv: &mut OpenCv) -> Result<Vec<Photo>> {
     let cpu = Cpu::with_threads(1).map_err(|e| e.to_string())?;
-    PHOTOS
-        .iter()
-        .map(|&(name, path, size)| {
-            let image = photo(path, size, &cpu)?;
-            opencv.load(name, &image)?;
-            Ok(Photo { name, image })
-        })
-        .collect()
+    let photos = PHOTOS.iter().map(|&(name, path, size)| {
+        let image = photo(path, size, &cpu)?;
+        opencv.load(name, &image)?;
+        Ok(Photo { name, image })
+    });
+    photos.collect()
 }
 
 fn photo(path: &str, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
@@ -57,11 +53,11 @@ impl Photo {
         let sift = Sift::new(SiftOptions::default()).map_err(failed)?;
         let surf = Surf::new(SurfOptions::default()).map_err(failed)?;
         let mut rows = vec![
-            Row::counted(format!("sift {name} {size}"), &theirs, move |cpu| {
-                Ok(sift.detect(image.view(), None, cpu)?.len())
+            Row::new(format!("sift {name} {size}"), &theirs, move |cpu| {
+                Ok(Some(sift.detect(image.view(), None, cpu)?.len()))
             }),
-            Row::counted(format!("surf {name}, default threshold, to OpenCV's SIFT"), &theirs, move |cpu| {
-                Ok(surf.detect(image.view(), None, cpu)?.len())
+            Row::new(format!("surf {name}, default threshold, to OpenCV's SIFT"), &theirs, move |cpu| {
+                Ok(Some(surf.detect(image.view(), None, cpu)?.len()))
             }),
         ];
         let as_many = format!("surf {name}, as many features, to OpenCV's SIFT");
@@ -71,8 +67,8 @@ impl Photo {
             let threshold = threshold(image, wanted).map_err(failed)?;
             println!("surf {name}: threshold {threshold:.6} for about {wanted} features");
             let surf = Surf::new(SurfOptions::default().with_threshold(threshold)).map_err(failed)?;
-            rows.push(Row::counted(as_many, &theirs, move |cpu| {
-                Ok(surf.detect(image.view(), None, cpu)?.len())
+            rows.push(Row::new(as_many, &theirs, move |cpu| {
+                Ok(Some(surf.detect(image.view(), None, cpu)?.len()))
             }));
         }
         Ok(rows)

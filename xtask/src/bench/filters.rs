@@ -2,17 +2,13 @@
 
 use super::{OpenCv, Row};
 use crate::Result;
-use tiepoint::filter::{
-    convolve::{Kernel, convolve_into},
-    gauss::{GaussOptions, gauss_into},
-    integral::Integral,
-    resample::{Scaling, resample_into},
-    sobel::{Sobel, X, Y, sobel_into},
-};
-use tiepoint::geometry::{
-    Homography,
-    warp::{Interpolation, WarpOptions, warp_into},
-};
+use tiepoint::filter::convolve::{Kernel, convolve_into};
+use tiepoint::filter::gauss::{GaussOptions, gauss_into};
+use tiepoint::filter::integral::Integral;
+use tiepoint::filter::resample::{Scaling, resample_into};
+use tiepoint::filter::sobel::{Sobel, X, Y, sobel_into};
+use tiepoint::geometry::Homography;
+use tiepoint::geometry::warp::{Interpolation, WarpOptions, warp_into};
 use tiepoint::image::{Border, Image, Pixel, Size};
 
 /// From output to input: a small turn, shift and tilt.
@@ -59,7 +55,7 @@ impl Scene {
         let mut rows = rows_of(["8-bit", "8-bit to 16", "u8"], &self.bytes, &kernel, map);
         let mut sums = Integral::<u32>::default();
         rows.push(Row::new("integral, 8-bit to 32", "integral u8", move |cpu| {
-            sums.compute(self.bytes.view(), cpu)
+            sums.compute(self.bytes.view(), cpu).map(|()| None)
         }));
         rows.extend(rows_of(["f32"; 3], &self.floats, &kernel, map));
         Ok(rows)
@@ -82,21 +78,21 @@ where
     for (name, options, theirs) in sizes.into_iter().chain([sigma]) {
         let mut out = like(input);
         rows.push(Row::new(format!("gauss {name}, {kind}"), format!("gauss {image} {theirs}"), move |cpu| {
-            gauss_into(input.view(), &options, cpu, out.view_mut())
+            gauss_into(input.view(), &options, cpu, out.view_mut()).map(|()| None)
         }));
     }
     let (mut x, mut y) = (like(input), like(input));
     rows.push(Row::new(format!("sobel x, {gradients}"), format!("sobel {image} 1 0"), move |cpu| {
-        sobel_into(input.view(), X, Border::Clamp, cpu, x.view_mut())
+        sobel_into(input.view(), X, Border::Clamp, cpu, x.view_mut()).map(|()| None)
     }));
     rows.push(Row::new(format!("sobel y, {gradients}"), format!("sobel {image} 0 1"), move |cpu| {
-        sobel_into(input.view(), Y, Border::Clamp, cpu, y.view_mut())
+        sobel_into(input.view(), Y, Border::Clamp, cpu, y.view_mut()).map(|()| None)
     }));
     let (kernel, mut out) = (kernel.clone(), like::<T, T>(input));
     rows.push(Row::new(
         format!("convolve {SIDE}×{SIDE}, {kind}"),
         format!("filter {image} weights"),
-        move |cpu| convolve_into(input.view(), &kernel, Border::Clamp, cpu, out.view_mut()),
+        move |cpu| convolve_into(input.view(), &kernel, Border::Clamp, cpu, out.view_mut()).map(|()| None),
     ));
     for (name, theirs, scaling) in [
         ("halve", "0.5 nearest", Scaling::Halve),
@@ -105,7 +101,7 @@ where
     ] {
         let mut out = Image::filled(scaling.resized(input.size()), input.channels(), T::default());
         rows.push(Row::new(format!("{name}, {kind}"), format!("resize {image} {theirs}"), move |cpu| {
-            resample_into(input.view(), scaling, cpu, out.view_mut())
+            resample_into(input.view(), scaling, cpu, out.view_mut()).map(|()| None)
         }));
     }
     let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
@@ -117,7 +113,7 @@ where
         let options = WarpOptions::default().with_interpolation(interpolation);
         let (theirs, mut out) = (format!("warp {image} {theirs} {numbers}"), like(input));
         rows.push(Row::new(format!("warp {name}, {kind}"), theirs, move |cpu| {
-            warp_into(input.view(), &map, &options, cpu, out.view_mut())
+            warp_into(input.view(), &map, &options, cpu, out.view_mut()).map(|()| None)
         }));
     }
     rows

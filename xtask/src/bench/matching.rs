@@ -1,5 +1,4 @@
-//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one
-//! way.
+//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one way.
 
 use super::{OpenCv, Row};
 use crate::Result;
@@ -41,7 +40,7 @@ impl Sets {
     pub(super) fn rows(&self) -> [Row<'_>; 2] {
         let row = |kind: &str, theirs: &str, [a, b]: [Features; 2]| {
             let name = format!("match {COUNT}×{COUNT}×{DIMENSION}, {kind}");
-            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, &cpu.clone().into()).map(drop))
+            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, &cpu.clone().into()).map(|_| None))
         };
         let bytes = self.bytes.clone().map(|v| features(Descriptors::U8(v)));
         let floats = self.floats.clone().map(|v| features(Descriptors::F32(v)));
@@ -55,10 +54,6 @@ fn unit(values: &[u8]) -> impl Iterator<Item = f32> {
 }
 
 fn features(descriptors: Descriptors) -> Features {
-    Features {
-        keypoints: vec![Keypoint::default(); COUNT],
-        descriptors,
-        dimension: DIMENSION,
-        image: Size::new(1, 1),
-    }
+    let (keypoints, image) = (vec![Keypoint::default(); COUNT], Size::new(1, 1));
+    Features { keypoints, descriptors, dimension: DIMENSION, image }
 }

@@ -30,19 +30,8 @@ impl<'a> Row<'a> {
     fn new(
         name: impl Into<String>,
         opencv: impl Into<String>,
-        mut run: impl FnMut(&Cpu) -> tiepoint::Result<()> + 'a,
+        ours: impl FnMut(&Cpu) -> tiepoint::Result<Option<usize>> + 'a,
     ) -> Self {
-        let ours = move |cpu: &Cpu| run(cpu).map(|()| None);
-        Self { name: name.into(), ours: Box::new(ours), opencv: opencv.into() }
-    }
-
-    /// A row that shows how many features were found.
-    fn counted(
-        name: impl Into<String>,
-        opencv: impl Into<String>,
-        mut run: impl FnMut(&Cpu) -> tiepoint::Result<usize> + 'a,
-    ) -> Self {
-        let ours = move |cpu: &Cpu| run(cpu).map(Some);
         Self { name: name.into(), ours: Box::new(ours), opencv: opencv.into() }
     }
 

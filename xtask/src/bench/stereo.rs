@@ -32,7 +32,7 @@ impl Pair {
             let (left, right) = (&self.left, &self.right);
             rows.push(Row::new(format!("stereo 1080p {name}"), opencv, move |cpu| {
                 let processor = Processor::from(cpu.clone().at_level(level)?);
-                stereo.compute(left.into(), right.into(), Masks::default(), &processor).map(drop)
+                stereo.compute(left.into(), right.into(), Masks::default(), &processor).map(|_| None)
             }));
             Ok(())
         };
@@ -43,12 +43,8 @@ impl Pair {
         if Cpu::levels().contains(&SimdLevel::Avx2) {
             row("128 disparities, 8 paths, AVX2, to HH", hh, default, SimdLevel::Avx2)?;
         }
-        row(
-            "128 disparities, 4 paths, to HH4",
-            "sgbm left right 128 hh4",
-            default.with_paths(Paths::Four),
-            best,
-        )?;
+        let four = default.with_paths(Paths::Four);
+        row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", four, best)?;
         row("128 disparities, 16 paths, to HH", hh, default.with_paths(Paths::Sixteen), best)?;
         for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
             let (name, options) = (choice.name, default.with_cost(choice.value));

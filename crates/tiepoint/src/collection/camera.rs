@@ -65,15 +65,15 @@ pub(super) fn cameras<'m>(
 mod tests {
     use super::*;
 
+    fn taken_by(model: &str, focal: Focal) -> Metadata {
+        let (make, model) = (Some("Acme".into()), Some(model.into()));
+        Metadata { make, model, focal: Some(focal), ..Metadata::default() }
+    }
+
     #[test]
     fn photographs_of_one_camera_share_it() {
-        let canon = |focal| Metadata {
-            make: Some("Canon".into()),
-            model: Some("A".into()),
-            focal: Some(Focal::Film35(focal)),
-            ..Metadata::default()
-        };
-        let (wide, tele, none) = (canon(28.0), canon(100.0), Metadata::default());
+        let [wide, tele] = [28.0, 100.0].map(|focal| taken_by("A", Focal::Film35(focal)));
+        let none = Metadata::default();
         let (large, small) = (Size::new(400, 300), Size::new(40, 30));
         let photographs =
             [(&wide, large), (&tele, large), (&wide, large), (&wide, small), (&none, large), (&none, large)];
@@ -85,25 +85,15 @@ mod tests {
 
     #[test]
     fn a_focal_length_that_one_of_a_camera_tells_is_that_of_all_but_what_was_cropped() {
-        let acme = |focal, taken| Metadata {
-            make: Some("Acme".into()),
-            model: Some("X1".into()),
-            focal: Some(focal),
-            taken,
-            ..Metadata::default()
-        };
         let size = Size::new(640, 480);
-        let unknown = acme(Focal::LensOnly(10.0), None);
-        let known = acme(Focal::Lens { focal: 10.0, sensor_width: 6.4 }, None);
-        let cropped = acme(Focal::LensOnly(10.0), Some([2560.0, 2560.0]));
+        let unknown = taken_by("X1", Focal::LensOnly(10.0));
+        let known = taken_by("X1", Focal::Lens { focal: 10.0, sensor_width: 6.4 });
+        let cropped = Metadata { taken: Some([2560.0, 2560.0]), ..unknown.clone() };
         let photographs = [&unknown, &cropped, &known, &cropped].map(|metadata| (metadata, size));
         let (cameras, of) = cameras(photographs);
         assert_eq!(of, [0, 1, 0, 1], "what was cropped has a camera of its own");
-        assert_eq!(
-            (cameras[0].focal_px, cameras[0].focal_known),
-            (1000.0, true),
-            "though the first has none"
-        );
+        let first = (cameras[0].focal_px, cameras[0].focal_known);
+        assert_eq!(first, (1000.0, true), "though the first has none");
         assert!(!cameras[1].focal_known, "the focal length is that of the whole picture");
     }
 }

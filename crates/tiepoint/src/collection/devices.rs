@@ -7,6 +7,7 @@ use crate::device::gpu::{Gpu, compile};
 use crate::device::{Cpu, Processor};
 use crate::feature::sift::DIMENSION;
 use crate::geometry::two_view::{TwoViewOptions, Verifier};
+use crate::matching::MatchOptions;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,8 +15,7 @@ use std::thread;
 use std::time::Duration;
 use tiepoint_gpu::lock;
 
-/// The number of a GPU's queues that verify pairs. While one has few pairs left and its thread prepares the next ones,
-/// the others keep the device busy.
+/// A GPU's queues that verify pairs: while one has few left and its thread prepares more, the others keep the GPU busy.
 pub(super) const VERIFIERS: usize = 3;
 
 /// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. The queues, kernels and
@@ -26,6 +26,7 @@ pub struct MatchDevices {
     pub(super) cpu: Cpu,
     processors: Vec<Processor>,
     options: TwoViewOptions,
+    matching: MatchOptions,
     /// Whether there may be more pairs than are verified at a time.
     many: bool,
     /// Empty while a GPU is being opened.
@@ -37,7 +38,6 @@ pub(super) struct MatchGpu {
     pub(super) processor: Processor,
     pub(super) uploaded: Uploaded,
     verifiers: [Mutex<Option<Arc<Verifier>>>; VERIFIERS],
-    cpu: Cpu,
     options: TwoViewOptions,
     /// Whether no kernels are being compiled for it, or compiling has failed.
     settled: AtomicBool,
@@ -50,9 +50,9 @@ impl Collection {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let photographs = self.photographs().len();
         let many = photographs * photographs.saturating_sub(1) / 2 > MOST.pairs;
-        let options = self.options().two_view;
+        let (options, matching) = (self.options().two_view, self.options().matching);
         processors.iter().for_each(Processor::expect_much_work);
-        MatchDevices { cpu, processors: processors.to_vec(), options, many, gpus: OnceLock::new() }
+        MatchDevices { cpu, processors: processors.to_vec(), options, matching, many, gpus: OnceLock::new() }
     }
 }
 
@@ -81,15 +81,10 @@ impl MatchDevices {
         let opened = self.processors.iter().map(|processor| Ok((processor, processor.joining_gpu()?)));
         let opened = opened.collect::<Result<Vec<_>>>().ok()?;
         let of = |(processor, gpu): (&Processor, Option<Gpu>)| {
-            Some(MatchGpu {
-                processor: processor.clone(),
-                uploaded: Uploaded::new(&gpu?),
-                settled: AtomicBool::new(false),
-                verifiers: Default::default(),
-                cpu: self.cpu.clone(),
-                options: self.options,
-                many: self.many,
-            })
+            let processor = processor.clone().with_cpu(self.cpu.clone());
+            let uploaded = Uploaded::new(&gpu?, self.matching);
+            let (settled, verifiers) = Default::default();
+            Some(MatchGpu { processor, uploaded, settled, verifiers, options: self.options, many: self.many })
         };
         Some(self.gpus.get_or_init(|| opened.into_iter().filter_map(of).collect()))
     }
@@ -129,8 +124,7 @@ impl MatchGpu {
         if let Some(verifier) = &*slot {
             return Ok(verifier.clone());
         }
-        let own = self.processor.clone().with_cpu(self.cpu.clone());
-        let verifier = Verifier::new(&self.options, &own.with_own_queue()?)?;
+        let verifier = Verifier::new(&self.options, &self.processor.clone().with_own_queue()?)?;
         if self.many {
             verifier.reserve(MOST.pairs, MOST.matches);
         }

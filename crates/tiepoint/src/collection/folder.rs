@@ -1,17 +1,20 @@
 //! The folder of a collection: its options, its photographs, and the paths of its files.
 
 use super::camera::{Camera, cameras};
-use super::record::{Found, content, fingerprint, is_ours, read_json, write_json};
+use super::record::{Found, Kind, Made, content, fingerprint, is_ours, read_json, write_json};
 use super::scan::{self, FileVersion, Listing, Photograph, Scanned};
-use super::{CollectionOptions, FeatureOptions, PairOptions, Shard, features, pairs, structure};
+use super::{CollectionOptions, FeatureOptions, PairOptions, Shard};
+use super::{features, matches, pairs, structure, top_scale};
 use crate::device::Cpu;
-use crate::files::{Disk, folder_of, read_within, remove_unfinished, waits_for_disk, write_atomically};
+use crate::files::{
+    Disk, folder_of, if_there, read_within, remove_unfinished, waits_for_disk, write_atomically,
+};
 use crate::image::{ReadOptions, Size};
 use crate::options::{Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -44,16 +47,13 @@ struct Head {
 pub struct Collection {
     folder: PathBuf,
     options: CollectionOptions,
-    /// Photographs in a block.
     block: u32,
     listing: Listing,
     /// The index of the photograph of each slot.
     at_slot: Vec<Option<u32>>,
     /// The fingerprint of the options of features, from which that of every file of features follows.
     features: u64,
-    /// Limits for the size of photographs and masks.
     limits: ReadOptions,
-    /// Whether results are brought to the disk (`fsync`) before a stage ends.
     sync: bool,
 }
 
@@ -103,7 +103,11 @@ impl Collection {
         }
         let mut collection = Self::new(work, options.clone(), block, now);
         collection.read_touched(cpu)?;
-        let now = Head { format: FORMAT, stages: versions(), block, options: value_of(options)? };
+        let stages = json!({
+            "features": features::VERSION, "pairs": pairs::VERSION,
+            "top_scale": top_scale::VERSION, "match": matches::VERSION,
+        });
+        let now = Head { format: FORMAT, stages, block, options: value_of(options)? };
         if head.is_none_or(|head| head != now) {
             write_json(&collection.folder.join(OPTIONS), &now)?;
         }
@@ -167,16 +171,8 @@ impl Collection {
             at_slot.resize(at_slot.len().max(slot + 1), None);
             at_slot[slot] = Some(i);
         }
-        Self {
-            folder,
-            options,
-            block,
-            listing,
-            at_slot,
-            features,
-            limits: ReadOptions::default(),
-            sync: waits_for_disk(),
-        }
+        let (limits, sync) = (ReadOptions::default(), waits_for_disk());
+        Self { folder, options, block, listing, at_slot, features, limits, sync }
     }
 
     /// A collection without a folder, for tests.
@@ -212,35 +208,27 @@ impl Collection {
         self.sync
     }
 
-    /// Reads photographs and masks whose length or times have changed since their features were found: their content
-    /// may be the same.
+    /// Reads photographs and masks whose length or times have changed since a search: the content may be the same.
     fn read_touched(&mut self, cpu: &Cpu) -> Result<()> {
         let touched = cpu.try_map(self.photographs().len(), |i| -> Result<_> {
             let photograph = &self.photographs()[i];
             let Some(origin) = self.origin(i)? else { return Ok([None, None]) };
-            let is_touched = |then: &FileVersion, now: &FileVersion| {
-                (now.content.is_none() && !then.is_untouched(now)).then_some(*now)
-            };
+            let is_touched =
+                |(then, now): &(FileVersion, FileVersion)| now.content.is_none() && !then.is_untouched(now);
             // A file with the features of all photographs is not read for each of them.
-            let beside =
-                origin.beside.as_ref().zip(photograph.beside.as_ref()).filter(|_| !self.is_one_file());
-            Ok([
-                is_touched(&origin.photograph, &photograph.file),
-                beside.and_then(|(then, now)| is_touched(then, now)),
-            ])
+            let beside = origin.beside.zip(photograph.beside).filter(|_| !self.is_one_file());
+            let files = [Some((origin.photograph, photograph.file)), beside];
+            Ok(files.map(|file| file.filter(is_touched).map(|(_, now)| now)))
         })?;
         let read: Vec<usize> =
             (0..touched.len()).filter(|i| touched[*i].iter().any(Option::is_some)).collect();
-        let cpu = &cpu.begin_task("read what was touched", read.len());
-        let contents = cpu.try_map(read.len(), |at| {
+        let contents = cpu.try_map_task("read what was touched", read.len(), |at| {
             let i = read[at];
             let [photograph, beside] = touched[i];
-            let found = [
+            Ok([
                 photograph.and_then(|now| unchanged_content(&self.path_of(i), &now)),
                 beside.and_then(|now| unchanged_content(&self.beside_path(i).ok()??, &now)),
-            ];
-            cpu.advance(1);
-            Ok(found)
+            ])
         })?;
         for (i, [content, beside]) in read.into_iter().zip(contents) {
             let photograph = &mut self.listing.photographs[i];
@@ -361,15 +349,15 @@ impl Collection {
         self.at_slot.get(block * self.block() + place).copied().flatten()
     }
 
-    /// The file of a photograph's features. It is named after the photograph, because numbers change when photographs
-    /// come and go.
+    /// The file of a photograph's features, named after the photograph because numbers change as others come and go.
     pub(super) fn features_path(&self, index: usize) -> PathBuf {
         let name = format!("{:016x}", fingerprint([self.photographs()[index].name.as_bytes()]));
         self.folder.join(FEATURES).join(&name[..2]).join(format!("{name}.features"))
     }
 
-    pub(super) fn features_fingerprint(&self, index: usize) -> u64 {
-        fingerprint([&self.features.to_le_bytes()[..], self.photographs()[index].name.as_bytes()])
+    pub(super) fn features_made(&self, index: usize) -> Made {
+        let name = self.photographs()[index].name.as_bytes();
+        (Kind::Features, fingerprint([&self.features.to_le_bytes()[..], name]))
     }
 
     pub(super) fn pairs_path(&self) -> PathBuf {
@@ -381,17 +369,10 @@ impl Collection {
     }
 }
 
-/// The hash of a file's content, unless it has changed since it was found. `None` also for a file that cannot be read:
-/// the stage that needs it reports why.
+/// The hash of a file's content, unless it has changed or cannot be read, which the stage that needs it reports.
 pub(super) fn unchanged_content(path: &Path, found: &FileVersion) -> Option<u64> {
     let (bytes, meta) = content(path).ok()?.whole()?;
-    FileVersion::of(&meta).is_untouched(found).then(|| features::content_hash(&bytes))
-}
-
-fn versions() -> Value {
-    let [features, pairs, top_scale, tiles] =
-        [features::VERSION, pairs::VERSION, super::top_scale::VERSION, super::matches::VERSION];
-    serde_json::json!({ "features": features, "pairs": pairs, "top_scale": top_scale, "match": tiles })
+    FileVersion::of(&meta).is_untouched(found).then(|| fingerprint([&bytes[..]]))
 }
 
 /// The options without the names of files and folders, of which only the contents matter.
@@ -444,8 +425,7 @@ fn changed_options(recorded: &Value, now: &CollectionOptions) -> Result<(Vec<Str
         let pairs = PairOptions { list: None, ..options.pairs.clone() };
         value_of(&options.clone().with_block(None).with_pairs(pairs))
     };
-    let mut changed = Vec::new();
-    differences("", &without_list(&before)?, &without_list(now)?, ["", " → "], &mut changed);
+    let changed = differences("", &without_list(&before)?, &without_list(now)?, ["", " → "]);
     Ok((changed, (&before.matching, &before.two_view) != (&now.matching, &now.two_view)))
 }
 
@@ -459,7 +439,6 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         }
     }
     if let Found::Whole(head) = head {
-        let mut changed = Vec::new();
         let given = value_of(&options.clone().with_features(without_paths(&options.features)))?;
         let mut recorded = head.options.clone();
         if let Some(features) = recorded.get_mut("features") {
@@ -468,7 +447,8 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
                 features["given"] = GIVEN.into();
             }
         }
-        differences("features", &recorded["features"], &given["features"], ["`", "` and not "], &mut changed);
+        let words = ["`", "` and not "];
+        let mut changed = differences("features", &recorded["features"], &given["features"], words);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
             changed.push(format!("`--modality {modality}` and not {}", options.modality));
@@ -485,16 +465,13 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
             ))),
         };
     }
-    let entries = match fs::read_dir(work) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io(work, e)),
-    };
+    let fault = |e| Error::io(work, e);
+    let Some(entries) = if_there(fs::read_dir(work)).map_err(fault)? else { return Ok(None) };
     // The folder may be ours without a record: of a run that was killed at its beginning, or with a damaged record.
     let ours =
         |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
     let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));
-    let names: Vec<String> = names.collect::<io::Result<_>>().map_err(|e| Error::io(work, e))?;
+    let names: Vec<String> = names.collect::<io::Result<_>>().map_err(fault)?;
     match names.is_empty() || names.iter().any(|name| ours(name)) {
         true => Ok(None),
         false => Err(Error::format(work, "holds something else; name a new folder or an empty one")),
@@ -522,21 +499,13 @@ fn read_head(path: &Path) -> Result<Found<Head>> {
     }
 }
 
-/// Adds to `changed` the command's options that differ, with the recorded and the given value and words before and between them.
-fn differences(
-    name: &str,
-    old: &Value,
-    new: &Value,
-    [before, between]: [&str; 2],
-    changed: &mut Vec<String>,
-) {
+/// The command's options that differ, with the recorded and the given value and words before and between them.
+fn differences(name: &str, old: &Value, new: &Value, words: [&str; 2]) -> Vec<String> {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            for key in names {
-                let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                differences(key, &value(a), &value(b), [before, between], changed);
-            }
+            // A value that is missing is null.
+            names.into_iter().flat_map(|key| differences(key, &old[key], &new[key], words)).collect()
         }
         (a, b) if a != b => {
             let fields = CollectionOptions::default().fields();
@@ -546,22 +515,17 @@ fn differences(
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            changed.push(format!(
-                "{before}--{} {}{between}{}",
-                flag.trim_start_matches('!'),
-                shown(a),
-                shown(b)
-            ));
+            let ([before, between], flag) = (words, flag.trim_start_matches('!'));
+            vec![format!("{before}--{flag} {}{between}{}", shown(a), shown(b))]
         }
-        _ => {}
+        _ => Vec::new(),
     }
 }
 
 /// The options as they are recorded. They go through text, which writes 32-bit floats in their shortest form.
 fn value_of(options: &CollectionOptions) -> Result<Value> {
-    serde_json::to_string(options)
-        .and_then(|text| serde_json::from_str(&text))
-        .map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
+    let value = serde_json::to_string(options).and_then(|text| serde_json::from_str(&text));
+    value.map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
 }
 
 /// Options as text, for a fingerprint. Options that cannot be written as text were refused before.

@@ -5,7 +5,7 @@
 //! features that are compared: those found so far, and for photographs still to be searched the most that may be found.
 
 use super::features::State;
-use super::matches::CLOSURE;
+use super::matches::{CHOSEN, CLOSURE};
 use super::pairs::read_list;
 use super::record::Found;
 use super::round::Round;
@@ -17,12 +17,12 @@ use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 use crate::matching::match_features;
+use crate::numeric::Random;
 use crate::register::Modality;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds of one core for each million pixels: if the core reads and searches, and if it only reads and a GPU
-/// searches.
+/// Seconds of one core for a million pixels: if it reads and searches, and if it only reads and a GPU searches.
 const SEARCH: [f64; 2] = [0.4, 0.02];
 /// The time of a search with domain-size pooling, over the time without.
 const POOLED: f64 = 3.0;
@@ -38,8 +38,7 @@ const SAMPLE: usize = 512;
 const WITH_VERIFICATION: f64 = 1.3;
 /// Seconds of a core for a pair that is tried by structure, and for reading its photographs.
 const STRUCTURE: f64 = 2.0;
-/// Microseconds of a core for comparing the largest features of a pair, over the square of their number: 330 µs for
-/// 512.
+/// Microseconds of a core to compare the largest features of a pair, over their number squared: 330 µs for 512.
 const TOP_SCALE: f64 = 330.0 / (512.0 * 512.0);
 /// Features of a photograph, over the limit of positions when whole levels are kept: 1.2 to 1.9 on photographs.
 const PER_POSITION: f64 = 1.9;
@@ -53,8 +52,7 @@ const MATCH: [f64; 2] = [8.2, 16.2];
 const MATCHED: f64 = 0.4;
 /// Verified pairs for each photograph, where a pair is counted once.
 const PARTNERS: f64 = 25.0;
-/// Bytes of an empty database, and of its entries for a photograph and for a pair without features and matches; rounded
-/// up to its pages.
+/// Bytes of an empty database and of the entries, without features and matches, of a photograph and a pair, rounded up.
 const DATABASE: [f64; 3] = [200_000.0, 10_000.0, 6000.0];
 /// Bytes of a file for each pixel: of a JPEG, and of any other.
 const PIXEL: [f64; 2] = [0.3, 2.0];
@@ -78,25 +76,19 @@ pub struct Forecast {
     pub database_bytes: u64,
 }
 
-/// The rates of the devices.
 struct Rates {
     cpu: Cpu,
     gpus: usize,
 }
 
 impl Rates {
-    /// The rates of the devices that are open: a forecast of little work waits for no GPU. Without one it is an upper
-    /// limit.
+    /// The rates of open devices: a forecast of little work waits for no GPU. Without one it is an upper limit.
     fn of(processors: &[Processor], collection: &Collection) -> Self {
         let waits = collection.photographs().len() > FEW;
         let is_there =
             |p: &&Processor| if waits { p.gpu().is_some() } else { matches!(p.gpu_now(), Ok(Some(_))) };
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         Self { cpu, gpus: processors.iter().filter(is_there).count() }
-    }
-
-    fn search(&self) -> f64 {
-        SEARCH[usize::from(self.gpus > 0)] / self.cpu.threads() as f64
     }
 
     /// Seconds for each comparison of two features.
@@ -106,7 +98,18 @@ impl Rates {
         }
         let processor = Processor::from(Cpu::sequential().ending_with(&self.cpu));
         let floats = collection.options().features.given.is_some();
-        let samples = [1, 2].map(|seed| sample(seed, floats));
+        // Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
+        let samples = [1, 2].map(|seed| {
+            let mut random = Random::new(seed);
+            let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
+            let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
+            let descriptors = match floats {
+                true => Descriptors::F32(values.into_iter().map(f32::from).collect()),
+                false => Descriptors::U8(values),
+            };
+            let (keypoints, image) = (vec![nowhere; SAMPLE], Size::new(1, 1));
+            Features { keypoints, descriptors, dimension: DIMENSION, image }
+        });
         let run = || -> Result<f64> {
             let began = Instant::now();
             match_features(&samples[0], &samples[1], &collection.options().matching, &processor)?;
@@ -115,22 +118,6 @@ impl Rates {
         // The shorter time counts: at the start of the first run the core may still run at a low clock rate.
         let measured = run()?.min(run()?);
         Ok(WITH_VERIFICATION * measured / (SAMPLE * SAMPLE) as f64 / self.cpu.threads() as f64)
-    }
-}
-
-/// Features that match nothing, with SIFT's bytes or with as many floats, as features of others mostly have.
-fn sample(seed: u64, floats: bool) -> Features {
-    let mut random = crate::numeric::Random::new(seed);
-    let values: Vec<u8> = (0..SAMPLE * DIMENSION).map(|_| (random.bits() % 64) as u8).collect();
-    let nowhere = Keypoint { scale: 1.0, sign: 1, ..Keypoint::default() };
-    Features {
-        keypoints: vec![nowhere; SAMPLE],
-        descriptors: match floats {
-            true => Descriptors::F32(values.into_iter().map(f32::from).collect()),
-            false => Descriptors::U8(values),
-        },
-        dimension: DIMENSION,
-        image: Size::new(1, 1),
     }
 }
 
@@ -145,18 +132,16 @@ impl Collection {
         let all: Vec<usize> = (0..states.len()).collect();
         let search = self.search_ahead(&all, &states, &rates);
         let counts: Vec<f64> = all.iter().map(|&i| self.most(i, &states[i])).collect();
-        let matching = self.matching_ahead(Shard::ALL, states, &counts, &rates)?;
+        let matching = self.matching_ahead(Shard::ALL, states, &rates)?;
         let features: f64 = counts.iter().sum();
-        let (photographs, verified) = (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
+        let (photographs, [verified, matches]) =
+            (counts.len() as f64, verified_at_most(self.pairs_in_all()?, &counts));
         let [base, photograph, pair] = DATABASE;
         let database = base + photographs * photograph + verified * pair + features * FEATURE[1];
-        Ok(Forecast {
-            pairs: matching.pairs,
-            seconds: search.seconds + matching.seconds,
-            work_bytes: search.work_bytes.saturating_add(matching.work_bytes),
-            database_bytes: (database + verified * matches_at_most(&counts) * MATCH[1]) as u64,
-            ..search
-        })
+        let (pairs, seconds) = (matching.pairs, search.seconds + matching.seconds);
+        let work_bytes = search.work_bytes.saturating_add(matching.work_bytes);
+        let database_bytes = (database + verified * matches * MATCH[1]) as u64;
+        Ok(Forecast { pairs, seconds, work_bytes, database_bytes, ..search })
     }
 
     /// As [`forecast`](Self::forecast), for a part of the stage `features`.
@@ -176,43 +161,35 @@ impl Collection {
     /// As [`forecast`](Self::forecast).
     pub fn forecast_matches(&self, shard: Shard, processors: &[Processor]) -> Result<Forecast> {
         let rates = Rates::of(processors, self);
-        let states = self.states(&rates.cpu)?;
-        let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
-        self.matching_ahead(shard, states, &counts, &rates)
+        self.matching_ahead(shard, self.states(&rates.cpu)?, &rates)
     }
 
     fn search_ahead(&self, photographs: &[usize], states: &[State], rates: &Rates) -> Forecast {
-        let todo = photographs.iter().zip(states).filter(|(_, state)| matches!(state, State::Missing(_)));
+        let todo = photographs.iter().zip(states).filter(|(_, state)| state.is_missing());
         let todo: Vec<usize> = todo.map(|(i, _)| *i).collect();
         let millions = todo.iter().map(|&i| self.pixels(i)).sum::<f64>() / 1e6;
         let searches = if self.options().features.sift.domain_size_pooling { POOLED } else { 1.0 };
         let found: f64 = todo.iter().map(|&i| self.at_most(i)).sum();
         let all: f64 = photographs.iter().zip(states).map(|(i, state)| self.most(*i, state)).sum();
-        Forecast {
-            photographs: todo.len(),
-            features: all as u64,
-            seconds: millions * searches * rates.search(),
-            work_bytes: (found * FEATURE[0]) as u64 + 300 * todo.len() as u64,
-            ..Forecast::default()
-        }
+        let seconds =
+            millions * searches * (SEARCH[usize::from(rates.gpus > 0)] / rates.cpu.threads() as f64);
+        let work_bytes = (found * FEATURE[0]) as u64 + 300 * todo.len() as u64;
+        let (photographs, features) = (todo.len(), all as u64);
+        Forecast { photographs, features, seconds, work_bytes, ..Forecast::default() }
     }
 
     /// Estimates the pairs of a part of the work that are not matched yet.
-    fn matching_ahead(
-        &self,
-        shard: Shard,
-        states: Vec<State>,
-        counts: &[f64],
-        rates: &Rates,
-    ) -> Result<Forecast> {
+    fn matching_ahead(&self, shard: Shard, states: Vec<State>, rates: &Rates) -> Result<Forecast> {
+        let counts: Vec<f64> = states.iter().enumerate().map(|(i, state)| self.most(i, state)).collect();
+        let counts = &counts[..];
         let features: f64 = counts.iter().sum();
         let states = Arc::new(states);
         let (mut pairs, mut products, mut seconds) = (0, 0.0, 0.0);
         let mut structure = None;
         match self.chosen(&states)? {
             Found::Whole(chosen) => {
-                let first = self.round(&states, chosen, 0)?;
-                let ahead = self.structure_round(&first, &states, &rates.cpu)?;
+                let first = self.round(&states, chosen, CHOSEN)?;
+                let ahead = self.structure_round(&first, &rates.cpu)?;
                 let ahead = ahead.map(|round| round_ahead(&round, shard, counts, &rates.cpu)).transpose()?;
                 structure = ahead.map(|(pairs, _)| pairs);
                 let mut rounds = vec![first];
@@ -244,14 +221,9 @@ impl Collection {
             // Before features are matched, any pair may have to be tried.
             seconds += structure.unwrap_or(pairs) as f64 * STRUCTURE / rates.cpu.threads() as f64;
         }
-        Ok(Forecast {
-            features: features as u64,
-            pairs,
-            seconds,
-            work_bytes: (verified_at_most(pairs, counts) * matches_at_most(counts) * MATCH[0]) as u64
-                + 300 * pairs.min(1000),
-            ..Forecast::default()
-        })
+        let [verified, matches] = verified_at_most(pairs, counts);
+        let work_bytes = (verified * matches * MATCH[0]) as u64 + 300 * pairs.min(1000);
+        Ok(Forecast { features: features as u64, pairs, seconds, work_bytes, ..Forecast::default() })
     }
 
     /// The most pairs that are chosen in a collection that has none yet, without those of the closure.
@@ -271,7 +243,7 @@ impl Collection {
 
     /// The number of features of a photograph, or the most that it may have.
     fn most(&self, index: usize, state: &State) -> f64 {
-        if matches!(state, State::Missing(_)) { self.at_most(index) } else { state.count() as f64 }
+        if state.is_missing() { self.at_most(index) } else { state.count() as f64 }
     }
 
     /// The most features that may be found in a photograph.
@@ -296,18 +268,13 @@ impl Collection {
     }
 }
 
-/// The most verified pairs among `pairs` that are tried, for photographs with these counts of features.
-fn verified_at_most(pairs: u64, counts: &[f64]) -> f64 {
-    (pairs as f64).min(PARTNERS * counts.len() as f64)
+/// The most verified pairs among `pairs` tried, and the most matches of one on average, for these counts of features.
+fn verified_at_most(pairs: u64, counts: &[f64]) -> [f64; 2] {
+    let matches = MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+    [(pairs as f64).min(PARTNERS * counts.len() as f64), matches]
 }
 
-/// The most matches of a verified pair, on average.
-fn matches_at_most(counts: &[f64]) -> f64 {
-    MATCHED * counts.iter().sum::<f64>() / counts.len().max(1) as f64
-}
-
-/// The number of pairs in a part of a round that are not tried yet, and the number of comparisons of two features for
-/// them.
+/// The number of pairs in a part of a round that are not tried yet, and of comparisons of two features for them.
 fn round_ahead(round: &Round<'_>, shard: Shard, counts: &[f64], cpu: &Cpu) -> Result<(u64, f64)> {
     let mine = round.pairs.part(shard);
     let ahead = round.statuses(&mine, cpu, |status| {

@@ -40,7 +40,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 pub fn features(payload: &[u8]) -> bool {
     let read = |length: usize| {
         let (head, body) = payload.split_at_checked(length)?;
-        let known = features::decode_head(head)?.outcome.ok()?;
+        let known = features::decode_head(head)?.1.ok()?;
         let found = features::decode_body(&known, body)?;
         assert!(found.len() * known.form.dimension <= body.len(), "more features than bytes");
         Some(found)

@@ -11,13 +11,11 @@
 use super::Collection;
 use super::features::State;
 use super::pairs::Names;
-use super::record::{self, Fields, Found, Kind, fingerprint};
-use crate::feature::Features;
+use super::record::{self, Fields, Found, Kind, Made, fingerprint};
 use crate::feature::files::arrays::Array;
 use crate::feature::files::hdf5::Hdf5;
 use crate::files::{Disk, read_text};
 use crate::matching::files::{MatchSides, parse_matches};
-use crate::matching::{Match, given_matches};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,10 +23,8 @@ use std::path::{Path, PathBuf};
 /// Matches of pairs, by photographs, the smaller number first.
 pub(super) type ByPair = BTreeMap<[u32; 2], Vec<[u32; 2]>>;
 
-/// The matches of a pair among those that are given, as a search that found them would give them.
-pub(super) fn of_pair(given: &ByPair, pair: [u32; 2], [a, b]: [&Features; 2]) -> Vec<Match> {
-    given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))
-}
+/// What the file in the work folder is.
+const GIVEN: Made = (Kind::Given, 0);
 
 /// Matches as a file gives them.
 #[derive(Debug, Default)]
@@ -79,7 +75,7 @@ impl Collection {
             add(&mut by_pair, pair, matches);
         }
         let states = self.states(cpu)?;
-        let missing = |i: &&u32| matches!(states[**i as usize], State::Missing(_));
+        let missing = |i: &&u32| states[**i as usize].is_missing();
         if let Some(first) = by_pair.keys().flatten().find(missing) {
             let name = &self.photographs()[*first as usize].name;
             return Err(Error::Mismatch(format!(
@@ -141,7 +137,7 @@ impl Collection {
         }
         by_pair.values().flatten().flatten().for_each(|i| body.extend_from_slice(&i.to_le_bytes()));
         let hash = fingerprint([&body[..]]).to_le_bytes();
-        record::write(&Disk::at_once(self.syncs()), &self.given_path(), Kind::Given, 0, &hash, &[&body])?;
+        record::write(&Disk::at_once(self.syncs()), &self.given_path(), GIVEN, &hash, &[&body])?;
         Ok(super::PairSet::list(by_pair.into_keys()))
     }
 
@@ -150,8 +146,8 @@ impl Collection {
         if self.resolved() != super::PairChoice::Matches {
             return Ok(Found::Whole(None));
         }
-        let head = record::read_head(&self.given_path(), Kind::Given, 0)?;
-        Ok(head.map(|head| Fields(&head).u64().map(Some)).or_unfit("holds no matches"))
+        let head = record::read_head(&self.given_path(), GIVEN)?;
+        Ok(head.decoded("holds no matches", |head| Fields(&head).u64().map(Some)))
     }
 
     /// The given matches, where pairs are those of given matches.
@@ -160,8 +156,8 @@ impl Collection {
             return Ok(None);
         }
         let path = self.given_path();
-        let read = record::read(&path, Kind::Given, 0)?.map(|(_, body)| decode(&body));
-        read.or_unfit("holds no matches").or_made_by("pairs", &path).map(Some)
+        let read = record::read(&path, GIVEN)?.decoded("holds no matches", |(_, body)| decode(&body));
+        read.or_made_by("pairs", &path).map(Some)
     }
 }
 
@@ -261,18 +257,14 @@ fn add_row(given: &mut Given, [a, b]: [u32; 2], array: Array) -> std::result::Re
 fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
     let fault = |reason: String| Error::format(path, reason);
     let (file, mut known) = (Hdf5::open(path)?, BTreeMap::new());
-    for (name, index) in names.each() {
+    for (name, index) in names.names.iter().zip(0..) {
         if let Some(other) = known.insert(name.replace('/', "-"), index) {
             return Err(fault(format!(
                 "cannot tell {name} from {}: hloc writes - for / in their names; rename one",
-                names.name(other)
+                names.names[other as usize]
             )));
         }
     }
-    let number = |name: &str| {
-        let found = known.get(name).copied();
-        found.ok_or_else(|| fault(format!("{name:?} is no photograph of the collection")))
-    };
     let array = |place: &str| {
         let found = file.array(place).map_err(fault)?;
         found.ok_or_else(|| fault(format!("{place} is missing")))
@@ -287,7 +279,8 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             add_row(&mut given, pair, array).map_err(|reason| fault(format!("{place} {reason}")))?;
             continue;
         }
-        let a = number(&first)?;
+        let unknown = || fault(format!("{first:?} is no photograph of the collection"));
+        let a = known.get(&first).copied().ok_or_else(unknown)?;
         let (groups, arrays) = file.members(&first).map_err(fault)?;
         for second in groups.iter().chain(&arrays) {
             let place = format!("{first}/{second}");

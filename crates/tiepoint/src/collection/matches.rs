@@ -10,9 +10,10 @@ use super::folder::text_of;
 use super::record::{Found, Kind, fingerprint};
 use super::round::{Round, TileKind};
 use super::search::Search;
-use super::structure::{self, StructureSearch};
+use super::structure;
 use super::tile::{PAIR, pair_length};
-use super::{Collection, MatchDevices, PairChoice, PairSet, Shard, closure};
+use super::work::Tiles;
+use super::{Collection, MatchDevices, PairChoice, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use std::sync::Arc;
@@ -21,21 +22,10 @@ use std::sync::Arc;
 pub(super) const VERSION: u32 = 6;
 
 /// The tiles of the chosen pairs, of the pairs that their matches suggest, and of pairs that are tried by structure.
-const ROUNDS: [TileKind; 3] = {
-    let first =
-        TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
-    [
-        first,
-        TileKind { folder: "closure", ..first },
-        TileKind { folder: "structure", task: "structure", ..first },
-    ]
-};
-
-/// The number of the round of the closure.
-pub(super) const CLOSURE: usize = 1;
-
-/// The number of the round by structure.
-pub(super) const STRUCTURE: usize = 2;
+pub(super) const CHOSEN: TileKind =
+    TileKind { folder: "matches", task: "match", kind: Kind::Tile, record: PAIR, body: pair_length };
+pub(super) const CLOSURE: TileKind = TileKind { folder: "closure", ..CHOSEN };
+pub(super) const STRUCTURE: TileKind = TileKind { folder: "structure", task: "structure", ..CHOSEN };
 
 /// What a run of this stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -78,34 +68,23 @@ impl Collection {
 
     fn match_part(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
         let cpu = &devices.cpu;
-        let states = Arc::new(self.states(cpu)?);
-        let first = self.first_round(&states)?;
+        let first = self.first_round(&Arc::new(self.states(cpu)?))?;
         let given = &self.given_matches()?;
-        let search = |round: &Round<'_>| {
-            round.work(
-                shard,
-                cpu,
-                |index| round.load(index),
-                |tiles, pairs| Search { collection: self, given, tiles, cpu }.run(devices, pairs),
-            )
+        type Run<'r> = &'r dyn Fn(Search<'_, '_>, u64) -> Result<()>;
+        let work = |round: &Round<'_>, run: Run<'_>| {
+            let each = |tiles: &Tiles<'_>, pairs| run(Search { collection: self, given, tiles, cpu }, pairs);
+            round.work(shard, cpu, |index| round.load(index), each)
         };
+        let search = |round: &Round<'_>| work(round, &|search, pairs| search.run(devices, pairs));
         let mut matched = Matched::default();
         matched.add(search(&first)?);
-        match self.closure_round(&first, &states, cpu)? {
+        match self.closure_round(&first, cpu)? {
             Some(round) => matched.add(search(&round)?),
             None => matched.closure_waits = true,
         }
-        match self.structure_round(&first, &states, cpu)? {
+        match self.structure_round(&first, cpu)? {
             Some(round) => {
-                let done = round.work(
-                    shard,
-                    cpu,
-                    |index| round.load(index),
-                    |tiles, pairs| {
-                        let threads = (cpu.threads() as u64).min(pairs) as usize;
-                        StructureSearch { collection: self, tiles, cpu }.run(threads)
-                    },
-                )?;
+                let done = work(&round, &|search, pairs| search.by_structure(pairs))?;
                 // Pairs that are left out were counted when features were matched.
                 matched.add(Matched { structure: done.pairs, pairs: 0, left_out: 0, ..done });
             }
@@ -128,27 +107,27 @@ impl Collection {
                 .or_made_by("pairs", &self.pairs_path())
                 .map_err(|error| self.unless_without_features(states, error))?,
         };
-        self.round(states, pairs, 0)
+        self.round(states, pairs, CHOSEN)
     }
 
-    pub(super) fn round(&self, states: &Arc<Vec<State>>, pairs: PairSet, number: usize) -> Result<Round<'_>> {
+    pub(super) fn round(
+        &self,
+        states: &Arc<Vec<State>>,
+        pairs: PairSet,
+        tiles: TileKind,
+    ) -> Result<Round<'_>> {
         let options = text_of(&(&self.options().matching, &self.options().two_view));
         let given = self.given_hash()?.or_made_by("pairs", &self.pairs_path())?.map(u64::to_le_bytes);
-        let structure = (number == STRUCTURE).then_some(structure::VERSION.to_le_bytes());
+        let structure = (tiles.folder == STRUCTURE.folder).then_some(structure::VERSION.to_le_bytes());
         let parts = [&VERSION.to_le_bytes()[..], options.as_bytes()];
         let more = [given.as_ref().map(|hash| &hash[..]), structure.as_ref().map(|version| &version[..])];
         let made_from = fingerprint(parts.into_iter().chain(more.into_iter().flatten()));
-        Ok(Round::new(self, states.clone(), pairs, ROUNDS[number], made_from))
+        Ok(Round::new(self, states.clone(), pairs, tiles, made_from))
     }
 
     /// The round of the pairs that those of the first round suggest; `None` until the first round is finished.
-    pub(super) fn closure_round(
-        &self,
-        first: &Round<'_>,
-        states: &Arc<Vec<State>>,
-        cpu: &Cpu,
-    ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| self.round(states, pairs, CLOSURE).map(Some);
+    pub(super) fn closure_round(&self, first: &Round<'_>, cpu: &Cpu) -> Result<Option<Round<'_>>> {
+        let round = |pairs| self.round(&first.states, pairs, CLOSURE).map(Some);
         let is_given = matches!(self.resolved(), PairChoice::List | PairChoice::Matches);
         let more = self.options().pairs.closure && !is_given;
         if first.pairs.set == PairSet::All || !more {
@@ -159,7 +138,7 @@ impl Collection {
             return round(pairs);
         }
         let Some(verified) = first.verified(cpu)? else { return Ok(None) };
-        let pairs = closure::suggested(self.photographs().len(), &verified, &first.pairs.set, cpu)?;
+        let pairs = suggested(self.photographs().len(), &verified, &first.pairs.set, cpu)?;
         self.write_pairs(&self.closure_path(), made_from, &pairs)?;
         round(pairs)
     }
@@ -172,5 +151,37 @@ impl Matched {
         self.pairs += round.pairs;
         self.structure += round.structure;
         self.left_out += round.left_out;
+    }
+}
+
+/// The pairs that `verified` pairs suggest, by a partner in common, and that have not been `tried`.
+fn suggested(photographs: usize, verified: &[[u32; 2]], tried: &PairSet, cpu: &Cpu) -> Result<PairSet> {
+    let mut partners = vec![Vec::new(); photographs];
+    for &[a, b] in verified {
+        partners[a as usize].push(b);
+        partners[b as usize].push(a);
+    }
+    let of = |i: usize| -> Result<Vec<[u32; 2]>> {
+        let beyond = partners[i].iter().flat_map(|&j| &partners[j as usize]).copied();
+        let mut beyond: Vec<u32> = beyond.filter(|&k| k > i as u32).collect();
+        beyond.sort_unstable();
+        beyond.dedup();
+        Ok(beyond.into_iter().map(|k| [i as u32, k]).filter(|pair| !tried.contains(*pair)).collect())
+    };
+    Ok(PairSet::List(cpu.try_map_task("closure", photographs, of)?.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partners_of_a_partner_are_suggested() {
+        let cpu = Cpu::sequential();
+        let verified = [[0, 1], [1, 2], [2, 3], [4, 5]];
+        let found = suggested(6, &verified, &PairSet::list(verified.to_vec()), &cpu).unwrap();
+        assert_eq!(found, PairSet::list(vec![[0, 2], [1, 3]]), "pairs with exactly one partner between them");
+        let beyond_all = suggested(6, &verified, &PairSet::All, &cpu).unwrap();
+        assert_eq!(beyond_all, PairSet::list(vec![]), "all were tried");
     }
 }

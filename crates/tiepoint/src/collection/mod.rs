@@ -34,7 +34,6 @@
 //! number comes first, also in every match and model.
 
 mod camera;
-mod closure;
 mod devices;
 mod features;
 mod folder;
@@ -45,7 +44,6 @@ pub mod fuzzing;
 mod given_matches;
 mod matches;
 mod options;
-mod pace;
 mod pair_files;
 mod pairs;
 mod recent;

@@ -43,13 +43,10 @@ options! {
     }
     check this {
         let given = this.features.given.is_some() || this.pairs.choice == PairChoice::Matches;
+        let same = "same where features or matches are given, which have no corners of structure";
         match (this.matching.guide, this.modality) {
             (Some(_), _) => Err(Error::option("guide", "given", "none: a model belongs to one pair")),
-            (None, Modality::Cross) if given => Err(Error::option(
-                "modality",
-                "cross",
-                "same where features or matches are given, which have no corners of structure",
-            )),
+            (None, Modality::Cross) if given => Err(Error::option("modality", "cross", same)),
             (None, _) => Ok(()),
         }
     }
@@ -82,12 +79,10 @@ options! {
     }
     check this {
         let taken = Self::default().with_given(this.given.clone()).with_metric(this.metric);
+        let alone =
+            "no masks and no options of a search beside them: the program that found them leaves features out";
         match (this.sift.descriptors, &this.given) {
-            (_, Some(_)) if *this != taken => Err(Error::option(
-                "features",
-                "given",
-                "no masks and no options of a search beside them: the program that found them leaves features out",
-            )),
+            (_, Some(_)) if *this != taken => Err(Error::option("features", "given", alone)),
             (DescriptorKind::U8, _) => Ok(()),
             (other, _) => Err(Error::option("descriptors", other, "u8, which a database holds")),
         }

@@ -16,14 +16,14 @@
 use super::{Collection, PhotographFeatures};
 use crate::assess::CollectionEvidence;
 use crate::device::Cpu;
-use crate::files::{remove_if_there, write_atomically};
+use crate::files::{if_there, remove_if_there, write_atomically};
 use crate::image::{Georeference, read_georeference};
 use crate::matching::Match;
 use crate::matching::files::{MatchFormat, MatchRow, MatchedImages, micmac_file, write_matches};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 /// What was written.
@@ -88,13 +88,8 @@ impl Collection {
                     let [a, b] = if exchanged { [b, a] } else { [a, b] };
                     let ([ax, ay, of_a], [bx, by, of_b]) = (of(first, a)?, of(second, b)?);
                     let pair = Match { a, b, distance: 0.0, ratio: f32::NAN };
-                    Some(MatchRow {
-                        pair,
-                        a_xy: [ax, ay],
-                        b_xy: [bx, by],
-                        scales: [of_a, of_b],
-                        inlier: true,
-                    })
+                    let (a_xy, b_xy, scales) = ([ax, ay], [bx, by], [of_a, of_b]);
+                    Some(MatchRow { pair, a_xy, b_xy, scales, inlier: true })
                 });
                 let (rows, sides) = (rows.collect::<Vec<_>>(), [first, second].map(|side| &*names[side]));
                 let path = path_of(format, to, sides);
@@ -232,9 +227,7 @@ impl OwnFiles {
         if self.before.is_empty() && self.now.is_empty() {
             return Ok(());
         }
-        for stale in self.before.difference(&self.now) {
-            remove_if_there(stale)?;
-        }
+        self.before.difference(&self.now).try_for_each(|stale| remove_if_there(stale))?;
         let mut lines: Vec<String> = self.now.iter().map(|path| line_of(&self.list, path) + "\n").collect();
         lines.sort();
         write_atomically(&self.list, |out| out.write_all(lines.concat().as_bytes()))
@@ -243,10 +236,7 @@ impl OwnFiles {
 
 /// The files that a list names; none if there is no list.
 fn listed(list: &Path) -> Result<HashSet<PathBuf>> {
-    let text = match std::fs::read_to_string(list) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io(list, e)),
-        text => text.unwrap_or_default(),
-    };
+    let text = if_there(std::fs::read_to_string(list)).map_err(|e| Error::io(list, e))?.unwrap_or_default();
     // Whatever the list says, nothing outside of its folder is removed or replaced.
     let is_below =
         |line: &&str| Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
@@ -270,16 +260,13 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// The file of a pair, or the folder `Homol`.
 fn path_of(format: MatchFormat, to: &Path, [a, b]: [&str; 2]) -> PathBuf {
+    use MatchFormat::{Asp, Colmap, Csv, Json, MicMac, Npz, Qgis, S2p, Vrt};
     match format {
-        MatchFormat::Asp => with_end(to, &format!("-{a}{BETWEEN}{b}.txt")),
-        MatchFormat::S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
-        MatchFormat::Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
-        MatchFormat::Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
-        MatchFormat::MicMac
-        | MatchFormat::Csv
-        | MatchFormat::Json
-        | MatchFormat::Npz
-        | MatchFormat::Colmap => to.to_owned(),
+        Asp => with_end(to, &format!("-{a}{BETWEEN}{b}.txt")),
+        S2p => to.join(format!("{a}{BETWEEN}{b}")).join("sift_matches.txt"),
+        Qgis => to.join(format!("{a}{BETWEEN}{b}.points")),
+        Vrt => to.join(format!("{a}{BETWEEN}{b}.vrt")),
+        MicMac | Csv | Json | Npz | Colmap => to.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The set of all pairs is recorded as such; any other set is a sorted list in `pairs.bin`.
 
-use super::features::State;
+use super::features::{CHANGED, State};
 use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
 use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matches};
@@ -75,8 +75,7 @@ impl PairSet {
 }
 
 impl TiledPairs {
-    /// Orders the tiles as they are worked on. Each tile in a row needs one new block only; the next row is traversed
-    /// in the opposite direction.
+    /// Orders tiles as they are worked on: each in a row needs one new block, and the next row goes the opposite way.
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
@@ -160,16 +159,13 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 
 /// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
-    match options.choice {
-        PairChoice::List => read_list(options, photographs).map(|(_, hash)| Some(hash)),
-        PairChoice::Matches => match &options.list {
-            Some(path) => {
-                given_matches::read(path, &Names::of_photographs(photographs))?;
-                hash_of(path).map(Some)
-            }
-            None => Ok(None),
-        },
-        PairChoice::Gps if photographs.iter().all(|p| p.metadata.position.is_none()) => {
+    match (options.choice, &options.list) {
+        (PairChoice::List, _) => read_list(options, photographs).map(|(_, hash)| Some(hash)),
+        (PairChoice::Matches, Some(path)) => {
+            given_matches::read(path, &Names::of_photographs(photographs))?;
+            hash_of(path).map(Some)
+        }
+        (PairChoice::Gps, _) if photographs.iter().all(|p| p.metadata.position.is_none()) => {
             Err(Error::Mismatch(NO_POSITION.into()))
         }
         _ => Ok(None),
@@ -218,29 +214,28 @@ impl Collection {
             return Ok(Some(pairs));
         }
         let (options, photographs) = (&self.options().pairs, self.photographs());
-        let positions = |all| near(photographs, options.neighbours as usize, options.max_metres, all);
         let pairs = match self.resolved() {
             PairChoice::Auto | PairChoice::Exhaustive => PairSet::All,
             PairChoice::Sequence => sequence(photographs, options.overlap, |i| !states[i].is_unreadable()),
-            PairChoice::Gps => PairSet::list(positions(false)?),
+            PairChoice::Gps => PairSet::list(near(photographs, options, false)?),
             PairChoice::List => {
                 let (pairs, hash) = read_list(options, photographs)?;
                 if self.list() != Some(hash) {
-                    return Err(changed(list_of(options)?));
+                    return Err(Error::format(list_of(options)?, CHANGED));
                 }
                 pairs
             }
             PairChoice::Matches => {
                 let Some(path) = &options.list else { return Err(self.not_given()) };
                 if self.list() != Some(hash_of(path)?) {
-                    return Err(changed(path));
+                    return Err(Error::format(path, CHANGED));
                 }
                 self.write_given(given_matches::read(path, &Names::of_photographs(photographs))?, &states)?
             }
             PairChoice::TopScale => {
                 let Some(mut pairs) = self.top_scale(shard, &states, cpu)? else { return Ok(None) };
                 if options.choice == PairChoice::Auto {
-                    pairs.extend(positions(true)?);
+                    pairs.extend(near(photographs, options, true)?);
                 }
                 PairSet::list(pairs)
             }
@@ -259,17 +254,15 @@ impl Collection {
     /// How pairs are chosen, with `auto` resolved by the number of photographs.
     pub(super) fn resolved(&self) -> PairChoice {
         let options = &self.options().pairs;
+        let few = self.photographs().len() <= options.exhaustive_up_to as usize;
         match options.choice {
-            PairChoice::Auto if self.photographs().len() <= options.exhaustive_up_to as usize => {
-                PairChoice::Exhaustive
-            }
+            PairChoice::Auto if few => PairChoice::Exhaustive,
             PairChoice::Auto => PairChoice::TopScale,
             choice => choice,
         }
     }
 
-    /// The fingerprint of everything that the choice depends on: options and names, and, where the choice needs them,
-    /// the list, positions or features.
+    /// The fingerprint of what the choice depends on: options, names, and where used the list, positions or features.
     pub(super) fn choice_fingerprint(&self, states: &[State]) -> u64 {
         let options = PairOptions { list: None, closure: true, ..self.options().pairs.clone() };
         let choice = self.resolved();
@@ -289,7 +282,8 @@ impl Collection {
         }
         if matches!(choice, PairChoice::Matches) {
             // Given matches name features by number, so features and their order count.
-            parts.push(states.iter().flat_map(|state| state.hash().to_le_bytes()).collect());
+            let hashes = states.iter().map(|state| state.known().map_or(0, |known| known.hash));
+            parts.push(hashes.flat_map(u64::to_le_bytes).collect());
         }
         if choice == PairChoice::TopScale {
             parts.push(self.suggestions_fingerprint().to_le_bytes().to_vec());
@@ -308,13 +302,13 @@ impl Collection {
                 payload
             }
         };
-        record::write(&Disk::at_once(self.syncs()), path, Kind::Pairs, made_from, &[], &[&payload])
+        record::write(&Disk::at_once(self.syncs()), path, (Kind::Pairs, made_from), &[], &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {
         let count = self.photographs().len() as u32;
-        let read = record::read(path, Kind::Pairs, made_from)?;
-        Ok(read.map(|(_, payload)| decode(&payload, count)).or_unfit("holds no pairs of these photographs"))
+        let read = record::read(path, (Kind::Pairs, made_from))?;
+        Ok(read.decoded("holds no pairs of these photographs", |(_, payload)| decode(&payload, count)))
     }
 }
 
@@ -379,22 +373,16 @@ const EARTH: f64 = 6_371_000.0;
 /// Each photograph with the nearest others, by longitude and latitude alone, as COLMAP does. Photographs are sorted
 /// into the cells of a grid in space, so that only those in neighbouring cells are compared. Fails when no photograph
 /// records its position, unless `may_be_none` is set.
-fn near(
-    photographs: &[Photograph],
-    neighbours: usize,
-    max_metres: f64,
-    may_be_none: bool,
-) -> Result<Vec<[u32; 2]>> {
-    let placed: Vec<(u32, [f64; 3])> = (0..)
-        .zip(photographs)
-        .filter_map(|(i, photograph)| {
-            let at = photograph.metadata.position?;
-            let (latitude, longitude) = (at.latitude.to_radians(), at.longitude.to_radians());
-            let [(up, ring), (east, front)] = [latitude, longitude].map(libm::sincos);
-            let ring = EARTH * ring;
-            Some((i, [ring * front, ring * east, EARTH * up]))
-        })
-        .collect();
+fn near(photographs: &[Photograph], options: &PairOptions, may_be_none: bool) -> Result<Vec<[u32; 2]>> {
+    let (neighbours, max_metres) = (options.neighbours as usize, options.max_metres);
+    let placed = (0..).zip(photographs).filter_map(|(i, photograph)| {
+        let at = photograph.metadata.position?;
+        let (latitude, longitude) = (at.latitude.to_radians(), at.longitude.to_radians());
+        let [(up, ring), (east, front)] = [latitude, longitude].map(libm::sincos);
+        let ring = EARTH * ring;
+        Some((i, [ring * front, ring * east, EARTH * up]))
+    });
+    let placed: Vec<(u32, [f64; 3])> = placed.collect();
     if placed.is_empty() && !may_be_none {
         return Err(Error::Mismatch(NO_POSITION.into()));
     }
@@ -421,14 +409,10 @@ fn near(
     Ok(pairs)
 }
 
-fn changed(path: &Path) -> Error {
-    Error::format(path, "has changed since the scan; run the stage `scan` again")
-}
-
 /// The names of photographs, with their numbers less one.
 pub(super) struct Names<'p> {
     numbers: HashMap<&'p str, u32>,
-    names: Vec<&'p str>,
+    pub(super) names: Vec<&'p str>,
     /// The length of the longest, in bytes.
     longest: usize,
 }
@@ -442,15 +426,6 @@ impl<'p> Names<'p> {
 
     fn of_photographs(photographs: &'p [Photograph]) -> Self {
         Self::of(photographs.iter().map(|p| p.name.as_str()))
-    }
-
-    /// Every name with its number.
-    pub(super) fn each(&self) -> impl Iterator<Item = (&'p str, u32)> {
-        self.names.iter().copied().zip(0..)
-    }
-
-    pub(super) fn name(&self, number: u32) -> &'p str {
-        self.names[number as usize]
     }
 
     /// The two photographs that a line names, separated by a tab or a space. A number after them, such as the score of a
@@ -484,8 +459,7 @@ impl<'p> Names<'p> {
     }
 }
 
-/// The pairs in a file: two names a line. Empty lines are skipped, and those that begin with # unless they name two
-/// photographs.
+/// The pairs in a file, two names a line, without empty lines and those that begin with # and name no photographs.
 fn listed(text: &str, path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let (names, mut pairs) = (Names::of_photographs(photographs), Vec::new());
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
@@ -514,8 +488,7 @@ mod tests {
 
     #[test]
     fn a_line_that_names_two_photographs_is_no_comment() {
-        let named: Vec<Photograph> =
-            (0..).zip(["#1.jpg", "#2.jpg", "b.jpg"]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let named = Photograph::all_named(&["#1.jpg", "#2.jpg", "b.jpg"]);
         let text = "# first pairs\n#1.jpg #2.jpg\n\n#b.jpg #2.jpg\nb.jpg #1.jpg\n";
         let set = listed(text, Path::new("pairs.txt"), &named).unwrap();
         assert_eq!(set.count(3), 2);
@@ -524,9 +497,7 @@ mod tests {
 
     #[test]
     fn a_line_may_hold_a_score_and_names_with_spaces() {
-        let of = ["a.jpg", "b c.jpg", "b"];
-        let named: Vec<Photograph> = (0..).zip(of).map(|(i, name)| Photograph::named(name, i)).collect();
-        let names = Names::of_photographs(&named);
+        let names = Names::of(["a.jpg", "b c.jpg", "b"]);
         for line in [
             "a.jpg b c.jpg",
             "a.jpg\tb c.jpg",
@@ -578,10 +549,8 @@ mod tests {
     fn parts_have_about_as_many_pairs_each() {
         let listing = photographs(&vec![None; 500]);
         for set in [sequence(&listing, 3, |_| true), PairSet::All] {
-            let collection = Collection::of_photographs(
-                CollectionOptions::default().with_block(Some(20)),
-                listing.clone(),
-            );
+            let options = CollectionOptions::default().with_block(Some(20));
+            let collection = Collection::of_photographs(options, listing.clone());
             let tiled = TiledPairs::new(set.clone(), &collection);
             let count = |tile: usize| tiled.tile(tile, &collection).pairs.len();
             let largest = (0..tiled.tiles()).map(count).max().unwrap();
@@ -604,10 +573,8 @@ mod tests {
         assert_eq!(sequence(&ten[..1], 3, |_| true), PairSet::List(vec![]), "one alone");
         let PairSet::List(pairs) = sequence(&ten, 1, |i| i != 5) else { panic!("a list") };
         assert!(pairs.contains(&[9, 10]) && !pairs.contains(&[1, 10]), "10 comes after 9: {pairs:?}");
-        assert!(
-            pairs.contains(&[4, 6]) && pairs.len() == 10,
-            "one that cannot be read has no place: {pairs:?}"
-        );
+        let skips = pairs.contains(&[4, 6]) && pairs.len() == 10;
+        assert!(skips, "one that cannot be read has no place: {pairs:?}");
     }
 
     #[test]
@@ -625,13 +592,13 @@ mod tests {
         // A ten-thousandth of a degree of latitude is 11 m.
         let steps = [0.0, 1.0, 2.0, 20.0, 20.5];
         let places: Vec<_> = steps.iter().map(|s| Some([48.0 + s * 1e-4, 11.0])).chain([None]).collect();
-        let near = |places: &[_], n| near(&photographs(places), n, 100.0, false).map(PairSet::list);
+        let near = |places: &[_], n| {
+            let options = PairOptions::default().with_neighbours(n);
+            near(&photographs(places), &options, false).map(PairSet::list)
+        };
         let found = near(&places, 1).unwrap();
-        assert_eq!(
-            found,
-            PairSet::list([[0, 1], [1, 2], [3, 4]]),
-            "the nearest of each, of equals the first"
-        );
+        let nearest = PairSet::list([[0, 1], [1, 2], [3, 4]]);
+        assert_eq!(found, nearest, "the nearest of each, of equals the first");
         let wide = near(&places, 10).unwrap();
         assert_eq!(wide, PairSet::list([[0, 1], [0, 2], [1, 2], [3, 4]]), "all within 100 m");
         let error = near(&[None, None], 1).unwrap_err();
@@ -645,8 +612,7 @@ mod tests {
         let read = |text: &str| listed(text, Path::new("list.txt"), &photographs(&[None; 4]));
         let found = read("# pairs\n\nimage 0.jpg\timage 3.jpg\nimage 3.jpg\timage 0.jpg\n").unwrap();
         assert_eq!(found, PairSet::list([[0, 3]]), "by tab");
-        let blank: Vec<Photograph> =
-            (0..).zip([" a.jpg", "a.jpg", "b.jpg "]).map(|(i, name)| Photograph::named(name, i)).collect();
+        let blank = Photograph::all_named(&[" a.jpg", "a.jpg", "b.jpg "]);
         let found = listed(" a.jpg\tb.jpg \na.jpg\tb.jpg \n", Path::new("list.txt"), &blank).unwrap();
         assert_eq!(found, PairSet::list([[0, 2], [1, 2]]), "with blanks at the ends of names");
         for (text, reason) in [("image", "two names"), ("image 0.jpg\tother.jpg", "no photograph")] {

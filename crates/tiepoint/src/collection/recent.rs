@@ -29,7 +29,13 @@ impl<V: Clone> Recent<V> {
 
     /// The value of a photograph, from `make` unless it is kept.
     pub(super) fn get(&self, index: u32, make: impl FnOnce() -> Result<V>) -> Result<V> {
-        if let Some(value) = self.kept(index) {
+        let use_again = |kept: &mut Kept<V>| {
+            kept.uses += 1;
+            let (value, used) = kept.values.get_mut(&index)?;
+            *used = kept.uses;
+            Some(value.clone())
+        };
+        if let Some(value) = use_again(&mut lock(&self.kept)) {
             return Ok(value);
         }
         // The lock is not held meanwhile, so that other threads go on. Two threads may make the same value.
@@ -46,14 +52,6 @@ impl<V: Clone> Recent<V> {
             let oldest = kept.values.iter().min_by_key(|(_, (_, used))| *used).map(|(index, _)| *index);
             dropped = oldest.and_then(|oldest| kept.values.remove(&oldest));
         }
-    }
-
-    fn kept(&self, index: u32) -> Option<V> {
-        let kept = &mut *lock(&self.kept);
-        kept.uses += 1;
-        let (value, used) = kept.values.get_mut(&index)?;
-        *used = kept.uses;
-        Some(value.clone())
     }
 
     pub(super) fn clear(&self) {

@@ -1,7 +1,6 @@
 //! The files of a work folder.
 //!
-//! A binary file has a head and a body, each with a checksum, so that a stage only has to read heads to know what is
-//! done:
+//! A binary file has a head and a body, each with a checksum: a stage has to read only heads to know what is done.
 //!
 //! ```text
 //! "tiepoint"  kind [4]  version u32  fingerprint u64  head length u64  body length u64
@@ -41,6 +40,9 @@ pub(super) enum Kind {
     Given = u32::from_le_bytes(*b"givn"),
 }
 
+/// The kind of a file, and the fingerprint of what it was made from.
+pub(super) type Made = (Kind, u64);
+
 /// The state of a file, with its content.
 #[derive(Debug)]
 pub(super) enum Found<T> {
@@ -52,8 +54,9 @@ pub(super) enum Found<T> {
 }
 
 impl<T> Found<T> {
-    pub(super) fn map<U>(self, f: impl FnOnce(T) -> U) -> Found<U> {
-        self.and_then(|content| Found::Whole(f(content)))
+    /// The content as `decode` makes it of this one; unfit, for this reason, where it cannot.
+    pub(super) fn decoded<U>(self, reason: &str, decode: impl FnOnce(T) -> Option<U>) -> Found<U> {
+        self.and_then(|content| decode(content).map_or_else(|| Found::Unfit(reason.into()), Found::Whole))
     }
 
     pub(super) fn and_then<U>(self, f: impl FnOnce(T) -> Found<U>) -> Found<U> {
@@ -61,15 +64,6 @@ impl<T> Found<T> {
             Self::Whole(content) => f(content),
             Self::Missing => Found::Missing,
             Self::Unfit(reason) => Found::Unfit(reason),
-        }
-    }
-
-    /// As [`and_then`](Self::and_then), where `f` reads more of the file at `path`.
-    fn then_read<U>(self, path: &Path, f: impl FnOnce(T) -> io::Result<Found<U>>) -> Result<Found<U>> {
-        match self {
-            Self::Whole(content) => f(content).map_err(|e| Error::io(path, e)),
-            Self::Missing => Ok(Found::Missing),
-            Self::Unfit(reason) => Ok(Found::Unfit(reason)),
         }
     }
 
@@ -82,20 +76,12 @@ impl<T> Found<T> {
 
     /// The content, or an error that names the stage that makes the file.
     pub(super) fn or_made_by(self, stage: &str, path: &Path) -> Result<T> {
-        match self {
-            Self::Whole(content) => Ok(content),
-            Self::Missing => Err(Error::format(path, format!("is not there; run the stage `{stage}` first"))),
-            Self::Unfit(reason) => {
-                Err(Error::format(path, format!("{reason}; run the stage `{stage}` again")))
-            }
-        }
-    }
-}
-
-impl<T> Found<Option<T>> {
-    /// Content that could not be decoded (`None`) is unfit, for this reason.
-    pub(super) fn or_unfit(self, reason: &str) -> Found<T> {
-        self.and_then(|content| content.map_or_else(|| Found::Unfit(reason.into()), Found::Whole))
+        let reason = match self {
+            Self::Whole(content) => return Ok(content),
+            Self::Missing => format!("is not there; run the stage `{stage}` first"),
+            Self::Unfit(reason) => format!("{reason}; run the stage `{stage}` again"),
+        };
+        Err(Error::format(path, reason))
     }
 }
 
@@ -110,14 +96,8 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
 }
 
 /// Writes a file to `disk`, whole or not at all. The body is given in parts.
-pub(super) fn write(
-    disk: &Disk,
-    path: &Path,
-    kind: Kind,
-    fingerprint: u64,
-    head: &[u8],
-    body: &[&[u8]],
-) -> Result<()> {
+pub(super) fn write(disk: &Disk, path: &Path, made: Made, head: &[u8], body: &[&[u8]]) -> Result<()> {
+    let (kind, fingerprint) = made;
     path.parent().map_or(Ok(()), |folder| disk.make_folder(folder))?;
     let length: usize = body.iter().map(|part| part.len()).sum();
     let mut front = Vec::with_capacity(HEADER + head.len() + SUM);
@@ -140,38 +120,36 @@ pub(super) fn write(
     })
 }
 
-/// Opens a regular file. A device or a pipe is unfit, because reading it might never end.
-fn open(path: &Path) -> Result<Found<(File, fs::Metadata)>> {
-    let opened = || -> io::Result<_> {
-        if !fs::metadata(path)?.is_file() {
-            return Ok(Found::Unfit("is no regular file".into()));
-        }
-        let file = File::open(path)?;
-        let found = file.metadata()?;
-        Ok(Found::Whole((file, found)))
+/// What `f` finds in a regular file. A device or a pipe is unfit, because reading it might never end.
+fn in_file<T>(path: &Path, f: impl FnOnce(File, fs::Metadata) -> io::Result<Found<T>>) -> Result<Found<T>> {
+    let opened = || match fs::metadata(path)?.is_file() {
+        true => File::open(path).and_then(|file| Ok(Some((file.metadata()?, file)))),
+        false => Ok(None),
     };
-    match opened() {
+    let found = match opened() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
-        opened => opened.map_err(|e| Error::io(path, e)),
-    }
+        Err(e) => Err(e),
+        Ok(None) => Ok(Found::Unfit("is no regular file".into())),
+        Ok(Some((meta, file))) => f(file, meta),
+    };
+    found.map_err(|e| Error::io(path, e))
 }
 
 /// The bytes of a regular file, and its metadata.
 pub(super) fn content(path: &Path) -> Result<Found<(Vec<u8>, fs::Metadata)>> {
-    open(path)?.then_read(path, |(mut file, meta)| {
+    in_file(path, |mut file, meta| {
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0).saturating_add(1));
         file.read_to_end(&mut bytes)?;
         Ok(Found::Whole((bytes, meta)))
     })
 }
 
-/// The head of a file that `write` wrote for this kind and fingerprint. The length of the file is checked, but its body
-/// is not read.
-pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
-    open(path)?.then_read(path, |(mut file, meta)| {
+/// The head of a file that `write` wrote as `made`. The body is not read, but its length is checked.
+pub(super) fn read_head(path: &Path, made: Made) -> Result<Found<Vec<u8>>> {
+    in_file(path, |mut file, meta| {
         let mut front = vec![0; HEADER.min(usize::try_from(meta.len()).unwrap_or(HEADER))];
         file.read_exact(&mut front)?;
-        let [head, _] = match lengths(&front, meta.len(), kind, fingerprint) {
+        let [head, _] = match lengths(&front, meta.len(), made) {
             Ok(lengths) => lengths,
             Err(reason) => return Ok(Found::Unfit(reason.into())),
         };
@@ -184,11 +162,11 @@ pub(super) fn read_head(path: &Path, kind: Kind, fingerprint: u64) -> Result<Fou
     })
 }
 
-/// Head and body of a file that `write` wrote for this kind and fingerprint. A file with a damaged body is removed,
+/// Head and body of a file that `write` wrote as `made`. A file with a damaged body is removed,
 /// because stages that only read heads would take it for done.
-pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<(Vec<u8>, Vec<u8>)>> {
+pub(super) fn read(path: &Path, made: Made) -> Result<Found<(Vec<u8>, Vec<u8>)>> {
     Ok(content(path)?.and_then(|(mut bytes, _)| {
-        let [head, body] = match lengths(&bytes, bytes.len() as u64, kind, fingerprint) {
+        let [head, body] = match lengths(&bytes, bytes.len() as u64, made) {
             Ok(lengths) => lengths,
             Err(reason) => return Found::Unfit(reason.into()),
         };
@@ -216,15 +194,10 @@ fn checked(bytes: &[u8]) -> bool {
 }
 
 /// The lengths of head and body in a file of `length` bytes that begins with `front`.
-fn lengths(
-    front: &[u8],
-    length: u64,
-    kind: Kind,
-    fingerprint: u64,
-) -> std::result::Result<[usize; 2], &'static str> {
+fn lengths(front: &[u8], length: u64, made: Made) -> std::result::Result<[usize; 2], &'static str> {
     let mut fields = Fields(front);
     let (magic, tag) = fields.take(8).zip(fields.u32()).ok_or("is cut off")?;
-    if magic != MAGIC || tag != kind as u32 {
+    if magic != MAGIC || tag != made.0 as u32 {
         return Err("is no file of this kind");
     }
     if fields.u32() != Some(VERSION) {
@@ -236,7 +209,7 @@ fn lengths(
     if whole != Some(length) {
         return Err("is cut off, or longer than it says");
     }
-    if made_from != fingerprint {
+    if made_from != made.1 {
         return Err("belongs to another run");
     }
     let as_usize = |n: u64| usize::try_from(n).map_err(|_| "is larger than this machine's memory");
@@ -256,8 +229,7 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
     Disk::at_once(true).write(path, |out| writeln!(out, "{before}{sum:016x}{after}{rest}"))
 }
 
-/// Whether nothing is lost if the file at `path` is written anew: it is what `write_json` wrote, though it may be damaged or
-/// cut off, or there is none.
+/// Whether nothing is lost if the file is written anew: `write_json` wrote it, even if it is damaged, or there is none.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
     let Some((bytes, _)) = content(path)?.whole() else { return Ok(true) };
     let begins = bytes.iter().zip(TEXT[0].as_bytes());
@@ -319,10 +291,6 @@ impl<'b> Fields<'b> {
     pub(super) fn f32(&mut self) -> Option<f32> {
         self.array().map(f32::from_le_bytes)
     }
-
-    pub(super) fn f64(&mut self) -> Option<f64> {
-        self.array().map(f64::from_le_bytes)
-    }
 }
 
 #[cfg(test)]
@@ -334,29 +302,29 @@ mod tests {
     fn a_damaged_or_foreign_record_is_unfit() {
         let folder = Folder::new("record");
         let path = folder.join("inner/a.bin");
-        let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
-        let head_of = |kind, fingerprint| read_head(&path, kind, fingerprint).unwrap();
-        assert!(matches!(read_as(Kind::Tile, 7), Found::Missing), "nothing there");
-        write(&Disk::at_once(true), &path, Kind::Tile, 7, b"head", &[b"bo", b"", b"dy"]).unwrap();
-        assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), (b"head".to_vec(), b"body".to_vec()));
-        assert_eq!(head_of(Kind::Tile, 7).whole().unwrap(), b"head");
-        for (kind, fingerprint) in [(Kind::Tile, 8), (Kind::Pairs, 7)] {
-            assert!(matches!(read_as(kind, fingerprint), Found::Unfit(_)), "of another run or kind");
-            assert!(matches!(head_of(kind, fingerprint), Found::Unfit(_)), "of another run or kind");
+        let read_as = |made| read(&path, made).unwrap();
+        let head_of = |made| read_head(&path, made).unwrap();
+        assert!(matches!(read_as((Kind::Tile, 7)), Found::Missing), "nothing there");
+        write(&Disk::at_once(true), &path, (Kind::Tile, 7), b"head", &[b"bo", b"", b"dy"]).unwrap();
+        assert_eq!(read_as((Kind::Tile, 7)).whole().unwrap(), (b"head".to_vec(), b"body".to_vec()));
+        assert_eq!(head_of((Kind::Tile, 7)).whole().unwrap(), b"head");
+        for made in [(Kind::Tile, 8), (Kind::Pairs, 7)] {
+            assert!(matches!(read_as(made), Found::Unfit(_)), "of another run or kind");
+            assert!(matches!(head_of(made), Found::Unfit(_)), "of another run or kind");
         }
         let good = fs::read(&path).unwrap();
         for end in 0..good.len() {
             fs::write(&path, &good[..end]).unwrap();
-            assert!(matches!(read_as(Kind::Tile, 7), Found::Unfit(_)), "cut off at {end}");
-            assert!(matches!(head_of(Kind::Tile, 7), Found::Unfit(_)), "cut off at {end}");
+            assert!(matches!(read_as((Kind::Tile, 7)), Found::Unfit(_)), "cut off at {end}");
+            assert!(matches!(head_of((Kind::Tile, 7)), Found::Unfit(_)), "cut off at {end}");
         }
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 4;
             fs::write(&path, &bad).unwrap();
             let in_body = i >= good.len() - 12;
-            assert_eq!(matches!(head_of(Kind::Tile, 7), Found::Whole(_)), in_body, "byte {i} changed");
-            assert!(matches!(read_as(Kind::Tile, 7), Found::Unfit(_)), "byte {i} changed");
+            assert_eq!(matches!(head_of((Kind::Tile, 7)), Found::Whole(_)), in_body, "byte {i} changed");
+            assert!(matches!(read_as((Kind::Tile, 7)), Found::Unfit(_)), "byte {i} changed");
             assert_eq!(path.exists(), !in_body, "a damaged body is removed: byte {i}");
         }
     }

@@ -1,6 +1,5 @@
 //! The results of a finished collection, in the order in which a database takes them.
 
-use super::features::State;
 use super::round::Round;
 use super::tile::PAIR;
 use super::{Collection, PairSet, VerifiedPair};
@@ -13,10 +12,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Results<'c> {
     collection: &'c Collection,
-    states: Arc<Vec<State>>,
     rounds: [Round<'c>; 3],
-    /// For each run of photographs, as long as a block, the tiles with verified pairs whose first photograph is in the
-    /// run: round and tile.
+    /// For each run of photographs, as long as a block: round and tile of the verified pairs whose first photograph it has.
     tiles: Vec<Vec<[usize; 2]>>,
 }
 
@@ -37,8 +34,8 @@ impl Collection {
             let error = Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
             self.unless_without_features(&states, error)
         };
-        let closure = self.closure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
-        let structure = self.structure_round(&first, &states, cpu)?.ok_or_else(unfinished)?;
+        let closure = self.closure_round(&first, cpu)?.ok_or_else(unfinished)?;
+        let structure = self.structure_round(&first, cpu)?.ok_or_else(unfinished)?;
         let rounds = [first, closure, structure];
         let mut tiles = vec![Vec::new(); self.photographs().len().div_ceil(self.block())];
         for (number, round) in rounds.iter().enumerate() {
@@ -50,7 +47,7 @@ impl Collection {
                 blocks.into_iter().for_each(|block| tiles[block].push([number, tile]));
             }
         }
-        Ok(Results { collection: self, states, rounds, tiles })
+        Ok(Results { collection: self, rounds, tiles })
     }
 }
 
@@ -86,7 +83,7 @@ impl Results<'_> {
                     continue;
                 }
                 let (record, body) = bytes.split_at(PAIR);
-                let features = pair.map(|i| self.states[i].count());
+                let features = pair.map(|i| round.states[i].count());
                 pairs.push(VerifiedPair::decode(pair, features, record, body).ok_or_else(|| {
                     Error::format(round.path(tile), "holds matches of features that are not there")
                 })?);

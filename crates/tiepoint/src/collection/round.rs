@@ -37,7 +37,7 @@ pub(super) struct TileKind {
 #[derive(Debug)]
 pub(super) struct Round<'c> {
     collection: &'c Collection,
-    states: Arc<Vec<State>>,
+    pub(super) states: Arc<Vec<State>>,
     pub(super) pairs: TiledPairs,
     tiles: TileKind,
     /// The fingerprint of the options and of the version of the stage.
@@ -91,11 +91,6 @@ impl<'c> Round<'c> {
         fingerprint([&self.fingerprint.to_le_bytes()[..], &pairs, &keys])
     }
 
-    /// The key of the photograph at a place of a block: a hash of everything on which its pairs depend.
-    fn key_at(&self, block: usize, place: usize) -> Option<u64> {
-        self.states[self.collection.at_place(block, place)? as usize].key()
-    }
-
     /// Row and column of a pair in its tile, and the keys of its photographs; `None` if one has no features.
     fn placed(&self, pair: [u32; 2]) -> Option<([usize; 2], [u64; 2])> {
         let side = |index: u32| Some((self.collection.place_of(index), self.states[index as usize].key()?));
@@ -107,20 +102,17 @@ impl<'c> Round<'c> {
     /// The status of a tile. The body of its file is not read.
     pub(super) fn status(&self, tile: usize) -> Result<TileStatus> {
         let side = self.collection.block();
-        let read = record::read_head(&self.path(tile), self.tiles.kind, self.fingerprint)?;
-        let decoded = read.map(|head| Head::decode(&head, side, self.tiles.record));
-        let mut status = TileStatus::default();
-        let head = match decoded.or_unfit(NO_PAIRS) {
-            Found::Whole(head) => Some(head),
-            Found::Missing => None,
-            Found::Unfit(reason) => {
-                status.unfit = Some(reason);
-                None
-            }
+        let read = record::read_head(&self.path(tile), (self.tiles.kind, self.fingerprint))?;
+        let (head, unfit) = match read.decoded(NO_PAIRS, |head| Head::decode(&head, side, self.tiles.record))
+        {
+            Found::Whole(head) => (Some(head), None),
+            Found::Missing => (None, None),
+            Found::Unfit(reason) => (None, Some(reason)),
         };
+        let mut status = TileStatus { unfit, ..TileStatus::default() };
         for pair in self.pairs.tile(tile, self.collection).pairs {
             let Some((at, keys)) = self.placed(pair) else {
-                let missing = |i: &u32| matches!(self.states[*i as usize], State::Missing(_));
+                let missing = |i: &u32| self.states[*i as usize].is_missing();
                 match pair.into_iter().find(missing) {
                     Some(index) => {
                         status.missing = Some(status.missing.map_or(index, |first| first.min(index)));
@@ -148,12 +140,7 @@ impl<'c> Round<'c> {
         cpu: &Cpu,
         take: impl Fn(TileStatus) -> R + Sync,
     ) -> Result<Vec<R>> {
-        let cpu = &cpu.begin_task("look at tiles", tiles.len());
-        cpu.try_map(tiles.len(), |i| {
-            let status = self.status(tiles[i]).map(&take);
-            cpu.advance(1);
-            status
-        })
+        cpu.try_map_task("look at tiles", tiles.len(), |i| self.status(tiles[i]).map(&take))
     }
 
     /// Applies `take` to the status of each tile; `None` as soon as a tile is found that is not done.
@@ -173,10 +160,8 @@ impl<'c> Round<'c> {
                 cpu.advance(1);
                 Ok(status.todo.is_empty().then(|| take(status)))
             })?;
-            match found.into_iter().collect::<Option<Vec<R>>>() {
-                Some(found) => taken.extend(found),
-                None => return Ok(None),
-            }
+            let Some(found) = found.into_iter().collect::<Option<Vec<R>>>() else { return Ok(None) };
+            taken.extend(found);
         }
         Ok(Some(taken))
     }
@@ -191,8 +176,7 @@ impl<'c> Round<'c> {
         self.collection.load(index, &self.states)
     }
 
-    /// Does what is left of a part of the work. `load` reads the features of a photograph; `run` takes pairs from the
-    /// tiles until none are left.
+    /// Does what is left of a part. `load` reads a photograph's features; `run` takes pairs until none are left.
     pub(super) fn work(
         &self,
         shard: Shard,
@@ -223,8 +207,7 @@ impl<'c> Round<'c> {
             self.write(&disk, tile, &outcomes)
         };
         let tiles = todo.iter().filter_map(|tile| {
-            // If the file cannot be read, all pairs of the tile are tried; an error that persists shows when it is
-            // written.
+            // If the file cannot be read, all its pairs are tried; an error that persists shows when it is written.
             let pairs = match self.status(*tile) {
                 Ok(status) => status.todo,
                 Err(_) => self.pairs.tile(*tile, self.collection).pairs,
@@ -240,9 +223,8 @@ impl<'c> Round<'c> {
     /// The head and the body of a tile's file.
     fn read(&self, path: &Path) -> Result<Found<(Head, Vec<u8>)>> {
         let (side, record) = (self.collection.block(), self.tiles.record);
-        let read = record::read(path, self.tiles.kind, self.fingerprint)?;
-        let decoded = read.map(|(head, body)| Some((Head::decode(&head, side, record)?, body)));
-        Ok(decoded.or_unfit(NO_PAIRS))
+        let read = record::read(path, (self.tiles.kind, self.fingerprint))?;
+        Ok(read.decoded(NO_PAIRS, |(head, body)| Some((Head::decode(&head, side, record)?, body))))
     }
 
     /// Writes a tile: the results of these pairs, and those of an older file that are still valid.
@@ -253,14 +235,15 @@ impl<'c> Round<'c> {
         if let Some((head, body)) = &old
             && let Some(bodies) = head.bodies(body, self.tiles.body)
         {
-            tile.add_valid(head, &bodies, |of, place| self.key_at(now.blocks[of], place));
+            let at = |of: usize, place| self.collection.at_place(now.blocks[of], place);
+            tile.add_valid(head, &bodies, |of, place| self.states[at(of, place)? as usize].key());
         }
         for (pair, outcome) in now.pairs.iter().zip(outcomes) {
             let Some((at, keys)) = self.placed(*pair) else { continue };
             tile.add(at, keys, outcome.as_ref().map(|bytes| bytes.split_at(self.tiles.record).into()));
         }
         let (head, body) = tile.encode();
-        record::write(disk, &path, self.tiles.kind, self.fingerprint, &head, &body)
+        record::write(disk, &path, (self.tiles.kind, self.fingerprint), &head, &body)
     }
 
     /// The pairs of a tile that have a result, each with its record followed by its part of the body.

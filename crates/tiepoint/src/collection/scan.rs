@@ -2,7 +2,7 @@
 
 use super::FeatureOptions;
 use crate::device::Cpu;
-use crate::files::{extension, folder_of};
+use crate::files::{extension, folder_of, if_there};
 use crate::image::Metadata;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -33,6 +33,10 @@ impl Photograph {
     pub(super) fn named(name: impl Into<String>, slot: u32) -> Self {
         let (file, metadata) = (FileVersion::default(), Metadata::default());
         Self { name: name.into(), file, beside: None, metadata, slot }
+    }
+
+    pub(super) fn all_named(names: &[&str]) -> Vec<Self> {
+        (0..).zip(names).map(|(slot, name)| Self::named(*name, slot)).collect()
     }
 }
 
@@ -156,13 +160,8 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
         }
     }
     let files: Vec<(String, PathBuf)> = files.into_iter().collect();
-    let cpu = &cpu.begin_task("scan", files.len());
-    let photographs = cpu.try_map(files.len(), |i| {
-        let (name, path) = &files[i];
-        let photograph = photograph(name, path, options);
-        cpu.advance(1);
-        photograph
-    })?;
+    let photographs =
+        cpu.try_map_task("scan", files.len(), |i| photograph(&files[i].0, &files[i].1, options))?;
     let mut found = Vec::with_capacity(files.len());
     // The photograph to which each file of features belongs.
     let mut owners = HashMap::new();
@@ -172,12 +171,10 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
                 if let Some(features) = features
                     && let Some(other) = owners.insert(features.clone(), name)
                 {
-                    return Err(Error::format(
-                        features,
-                        format!(
-                            "would be the features of both {other} and {name}; put the whole names before the extension"
-                        ),
-                    ));
+                    let reason = format!(
+                        "would be the features of both {other} and {name}; put the whole names before the extension"
+                    );
+                    return Err(Error::format(features, reason));
                 }
                 found.push(Photograph { slot: found.len() as u32, ..photograph });
             }
@@ -209,8 +206,7 @@ fn photograph(
 const LOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 const IN_A_CIRCLE: &str = "is a link that leads to itself";
 
-/// Why a file or folder is left out, for errors that would be the same the next time. Any other error may pass and is
-/// returned as such.
+/// Why a file or folder is left out, for errors that would be the same next time; others may pass and are returned.
 fn refusal(path: &Path, error: io::Error) -> Result<String> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok("is a broken link".into()),
@@ -239,10 +235,8 @@ pub(super) fn beside(options: &FeatureOptions, name: &str) -> Result<Option<(Pat
     for extension in extensions {
         for path in [folder.join(format!("{name}.{extension}")), folder.join(name).with_extension(extension)]
         {
-            match std::fs::metadata(&path) {
-                Ok(meta) => return Ok(Some((path, FileVersion::of(&meta)))),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io(path, e)),
+            if let Some(meta) = if_there(std::fs::metadata(&path)).map_err(|e| Error::io(&path, e))? {
+                return Ok(Some((path, FileVersion::of(&meta))));
             }
         }
     }
@@ -267,8 +261,7 @@ impl Place {
         Ok(Self { folder: resolve(folder_of(input)).map_err(fault)?, file })
     }
 
-    /// The file, whatever its extension, or all files below the folder that have the extension of an image, but those in the
-    /// folder of `masks`.
+    /// The file, whatever its extension, or all below the folder that have that of an image, but those in `masks`.
     fn files(&self, masks: Option<&Path>, scanned: &mut Scanned) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);
@@ -374,10 +367,8 @@ mod tests {
 
     #[test]
     fn photographs_keep_their_slots_and_new_ones_fill_gaps() {
-        let listing = |names: &[&str]| Listing {
-            photographs: (0..).zip(names).map(|(slot, name)| Photograph::named(*name, slot)).collect(),
-            ..Listing::default()
-        };
+        let listing =
+            |names: &[&str]| Listing { photographs: Photograph::all_named(names), ..Listing::default() };
         let mut now = listing(&["a", "c", "d", "e"]);
         assert_eq!(keep_slots(&listing(&["b", "c", "e"]), &mut now), [2, 1], "added, removed");
         let slots: Vec<u32> = now.photographs.iter().map(|p| p.slot).collect();

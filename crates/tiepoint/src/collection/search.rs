@@ -8,17 +8,16 @@
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
-use super::given_matches::{ByPair, of_pair};
-use super::pace::Pace;
+use super::given_matches::ByPair;
 use super::tile::Outcome;
 use super::verify::Candidate;
 use super::waiting::{Help, Source, Waiting};
 use super::work::{PairRun, Tiles};
-use super::workers::{Job, Stop, side_by_side};
-use crate::device::{Computing, Cpu, Processor};
+use super::workers::{Job, Pace, Stop, side_by_side};
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
-use crate::matching::{Match, match_features};
+use crate::matching::{Match, given_matches, match_features};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,12 +26,10 @@ use std::time::Instant;
 /// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
 
-/// Threads that feed a GPU with pairs to match: while it works for one, the others take its results and prepare the
-/// next pairs.
+/// Threads that feed a GPU: while it works for one, the others take its results and prepare the next pairs.
 const FEEDERS: usize = 4;
 
-/// The most threads that read photographs ahead and send them to the GPUs. There are several because each send waits
-/// for the earlier work in the queue.
+/// The most threads that read ahead and send to the GPUs: several, because a send waits for earlier work in the queue.
 const READERS: usize = 8;
 
 /// A pair to be verified, with its place in a tile.
@@ -49,8 +46,7 @@ pub(super) struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
-    /// The CPU works until the GPUs are open and their kernels compiled, and the GPUs do what is left; without GPUs the
-    /// CPU does all.
+    /// The CPU works until the GPUs are open and their kernels compiled; they do the rest, or the CPU if there are none.
     pub(super) fn run(&self, devices: &MatchDevices, pairs: u64) -> Result<()> {
         let threads = (self.cpu.threads() as u64).min(pairs) as usize;
         if !devices.are_ready() {
@@ -82,12 +78,12 @@ impl Search<'_, '_> {
         processor: &Processor,
         verifier: &Verifier,
     ) -> Result<Outcome> {
-        let matches = self.match_pair(pair, features.each_ref().map(|f| &**f), processor)?;
+        let matches = self.match_pair(pair, &features, processor)?;
         self.collection.verify_pair(&Candidate { pair, features, matches }, verifier)
     }
 
     /// A processor for the calling thread.
-    fn one_thread(&self) -> Processor {
+    pub(super) fn one_thread(&self) -> Processor {
         Cpu::sequential().ending_with(self.cpu).into()
     }
 
@@ -95,15 +91,10 @@ impl Search<'_, '_> {
         Verifier::new(&self.collection.options().two_view, processor)
     }
 
-    fn match_pair(
-        &self,
-        pair: [u32; 2],
-        [a, b]: [&Features; 2],
-        processor: &Processor,
-    ) -> Result<Vec<Match>> {
+    fn match_pair(&self, pair: [u32; 2], [a, b]: &[Arc<Features>; 2], on: &Processor) -> Result<Vec<Match>> {
         match self.given {
-            Some(given) => Ok(of_pair(given, pair, [a, b])),
-            None => match_features(a, b, &self.collection.options().matching, processor),
+            Some(given) => Ok(given_matches(a, b, given.get(&pair).map_or(&[], Vec::as_slice))),
+            None => match_features(a, b, &self.collection.options().matching, on),
         }
     }
 
@@ -111,7 +102,9 @@ impl Search<'_, '_> {
     fn on_gpus(&self, gpus: &[MatchGpu], pairs: u64) -> Result<()> {
         let waiting = &Waiting::new();
         let threads = self.cpu.threads();
-        let shared = &Shared::new(gpus, threads, pairs);
+        let helps = gpus.iter().any(|gpu| gpu.processor.hands_over());
+        let (matched, on_cpu, tried) = Default::default();
+        let shared = &Shared { helps, threads, pairs, matched, since: Instant::now(), on_cpu, tried };
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for gpu in gpus {
             for _ in 0..FEEDERS {
@@ -134,9 +127,8 @@ impl Search<'_, '_> {
 
     /// Reads photographs and sends them to all GPUs before they are needed there.
     fn read_ahead(&self, stop: &Stop, gpus: &[MatchGpu]) -> Result<()> {
-        let options = &self.collection.options().matching;
         self.tiles.read_ahead(stop, |index, features| {
-            gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features, options) {
+            gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features) {
                 // The matching of these photographs meets the same error and then runs on the CPU.
                 Err(error) if error.is_device_limit() => Ok(()),
                 sent => sent.map(drop),
@@ -158,17 +150,16 @@ impl Search<'_, '_> {
             let load = |single: PairRun| {
                 let pair = single.pairs()[0];
                 let features = self.tiles.load(&single, pair)?;
-                Ok((single, pair, features))
+                Ok((single, Candidate { pair, features, matches: Vec::new() }))
             };
-            let both = run.singles().map(load).collect::<Result<Vec<_>>>()?;
-            let sides: Vec<_> = both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
-            let found = self.matches(&sides, gpu)?;
+            let loaded = run.singles().map(load).collect::<Result<Vec<_>>>()?;
+            let found = self.matches(&loaded, gpu)?;
             shared.matched.fetch_add(found.len(), Ordering::Relaxed);
-            for ((single, pair, features), matches) in both.into_iter().zip(found) {
+            for ((single, candidate), matches) in loaded.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
                     true => self.tiles.finish(single, vec![None])?,
-                    false => source.add((single, Candidate { pair, features, matches }), count, stop),
+                    false => source.add((single, Candidate { matches, ..candidate }), count, stop),
                 }
             }
         }
@@ -176,51 +167,37 @@ impl Search<'_, '_> {
     }
 
     /// The matches of some pairs, from the GPU unless they are too much for it.
-    fn matches(&self, pairs: &[([u32; 2], [&Arc<Features>; 2])], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
-        if let Some(given) = self.given {
-            return Ok(pairs.iter().map(|(pair, [a, b])| of_pair(given, *pair, [a, b])).collect());
+    fn matches(&self, pairs: &[Matched], gpu: &MatchGpu) -> Result<Vec<Vec<Match>>> {
+        let on_cpu = || {
+            let processor = self.one_thread();
+            pairs.iter().map(|(_, c)| self.match_pair(c.pair, &c.features, &processor)).collect()
+        };
+        if self.given.is_some() {
+            return on_cpu();
         }
         let MatchGpu { processor, uploaded, .. } = gpu;
-        let options = &self.collection.options().matching;
         let on_gpu = || {
-            let both =
-                |(pair, [a, b]): &([u32; 2], [&Arc<Features>; 2])| uploaded.pair(*pair, [a, b], options);
+            let both = |(_, c): &Matched| uploaded.pair(c.pair, c.features.each_ref().map(|f| &**f));
             let sides = pairs.iter().map(both).collect::<Result<Vec<_>>>()?;
             let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
-            uploaded.matcher.match_batch(&sides, options)
+            uploaded.matcher.match_batch(&sides, &uploaded.options)
         };
         let found = on_gpu().or_else(|error| match error {
             // Photographs kept on the device may have used up its memory.
             Error::Memory { .. } => {
-                uploaded.clear();
+                uploaded.kept.clear();
                 on_gpu()
             }
             other => Err(other),
         });
-        match found {
-            Err(error) if error.is_device_limit() => {
-                processor.fall_back("matching", &error);
-                let on_cpu = self.one_thread();
-                pairs.iter().map(|(pair, [a, b])| self.match_pair(*pair, [a, b], &on_cpu)).collect()
-            }
-            found => {
-                processor.count_computed(Computing::Gpu);
-                found
-            }
-        }
+        processor.or_on_cpu("matching", found, |_| on_cpu())
     }
 
     /// Verifies waiting pairs in one queue of a GPU until no more come.
-    fn verify_all(
-        &self,
-        stop: &Stop,
-        gpu: &MatchGpu,
-        queue: usize,
-        waiting: &Waiting<Matched>,
-    ) -> Result<()> {
+    fn verify_all(&self, stop: &Stop, gpu: &MatchGpu, queue: usize, pairs: &Waiting<Matched>) -> Result<()> {
         let verifier = gpu.verifier(queue)?;
         loop {
-            let (singles, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
+            let (singles, candidates): (Vec<_>, Vec<_>) = pairs.take_many(stop).into_iter().unzip();
             if singles.is_empty() {
                 return Ok(());
             }
@@ -274,20 +251,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(gpus: &[MatchGpu], threads: usize, pairs: u64) -> Self {
-        Self {
-            helps: gpus.iter().any(|gpu| gpu.processor.hands_over()),
-            threads,
-            pairs,
-            matched: AtomicUsize::new(0),
-            since: Instant::now(),
-            on_cpu: Pace::default(),
-            tried: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether a thread of the CPU matches and verifies a pair before the GPUs have matched all that are left after
-    /// `taken` pairs.
+    /// Whether a thread of the CPU is done with a pair before the GPUs have matched all that are left after `taken` pairs.
     fn matching_pays(&self, taken: u64) -> bool {
         let left = self.pairs.saturating_sub(taken);
         if !self.helps || left == 0 {

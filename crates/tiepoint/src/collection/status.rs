@@ -62,6 +62,30 @@ impl Status {
             && self.pairs.is_some()
             && self.tiles_done == self.tiles
     }
+
+    fn add(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
+        let tiles = round.pairs.tiles();
+        self.tiles += tiles;
+        let all: Vec<usize> = (0..tiles).collect();
+        let found = round.statuses(&all, cpu, |found| {
+            let inliers: u64 = found.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
+            (found.todo.len(), found.tried, found.left_out, found.found.len() as u64, inliers, found.unfit)
+        })?;
+        for (tile, (todo, tried, left_out, verified, inliers, unfit)) in found.into_iter().enumerate() {
+            match todo {
+                0 => self.tiles_done += 1,
+                _ => self.missing_tiles.push(round.pairs.number(tile)),
+            }
+            self.tried += tried;
+            self.left_out += left_out;
+            self.verified += verified;
+            self.inliers += inliers;
+            let damaged = unfit.filter(|_| todo > 0);
+            self.unfit.extend(damaged.map(|why| format!("{} {why}", round.path(tile).display())));
+        }
+        self.missing_tiles.sort_unstable();
+        Ok(())
+    }
 }
 
 impl Collection {
@@ -109,14 +133,14 @@ impl Collection {
         status.add(&first, cpu)?;
         if first.pairs.set != PairSet::All
             && status.missing_tiles.is_empty()
-            && let Some(closure) = self.closure_round(&first, &states, cpu)?
+            && let Some(closure) = self.closure_round(&first, cpu)?
         {
             let more = closure.pairs.set.count(status.photographs);
             status.pairs = status.pairs.map(|pairs| pairs + more);
             status.add(&closure, cpu)?;
         }
         if status.missing_tiles.is_empty()
-            && let Some(structure) = self.structure_round(&first, &states, cpu)?
+            && let Some(structure) = self.structure_round(&first, cpu)?
         {
             // Its pairs were counted when their features were matched.
             let (tried, left_out) = (status.tried, status.left_out);
@@ -124,32 +148,5 @@ impl Collection {
             (status.tried, status.left_out) = (tried, left_out);
         }
         Ok(status)
-    }
-}
-
-impl Status {
-    fn add(&mut self, round: &Round<'_>, cpu: &Cpu) -> Result<()> {
-        let tiles = round.pairs.tiles();
-        self.tiles += tiles;
-        let all: Vec<usize> = (0..tiles).collect();
-        let found = round.statuses(&all, cpu, |found| {
-            let inliers: u64 = found.found.iter().map(|(_, record)| u64::from(counts(record)[1])).sum();
-            (found.todo.len(), found.tried, found.left_out, found.found.len() as u64, inliers, found.unfit)
-        })?;
-        for (tile, found) in found.into_iter().enumerate() {
-            let (todo, tried, left_out, verified, inliers, unfit) = found;
-            match todo {
-                0 => self.tiles_done += 1,
-                _ => self.missing_tiles.push(round.pairs.number(tile)),
-            }
-            self.tried += tried;
-            self.left_out += left_out;
-            self.verified += verified;
-            self.inliers += inliers;
-            let damaged = unfit.filter(|_| todo > 0);
-            self.unfit.extend(damaged.map(|why| format!("{} {why}", round.path(tile).display())));
-        }
-        self.missing_tiles.sort_unstable();
-        Ok(())
     }
 }

@@ -9,14 +9,13 @@
 //! would pass for a scene with depth.
 
 use super::Collection;
-use super::features::State;
 use super::matches::STRUCTURE;
 use super::pairs::PairSet;
 use super::recent::Recent;
 use super::round::Round;
+use super::search::Search;
 use super::tile::Outcome;
 use super::verify::Candidate;
-use super::work::Tiles;
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use crate::feature::{Features, Keypoint};
@@ -39,27 +38,14 @@ struct Ready {
     features: Vec<Option<u32>>,
 }
 
-/// The search of the pairs of some tiles by structure.
-pub(super) struct StructureSearch<'s, 't> {
-    pub(super) collection: &'s Collection,
-    pub(super) tiles: &'s Tiles<'t>,
-    /// Tells whether the work is cancelled.
-    pub(super) cpu: &'s Cpu,
-}
-
 /// Photographs that are ready; `None` for one that is too small.
 type Kept = Recent<Option<Arc<Ready>>>;
 
 impl Collection {
     /// The round of the chosen pairs that their features do not verify; `None` until the first round is finished. Without
     /// photographs of different sensors it has no pairs.
-    pub(super) fn structure_round(
-        &self,
-        first: &Round<'_>,
-        states: &Arc<Vec<State>>,
-        cpu: &Cpu,
-    ) -> Result<Option<Round<'_>>> {
-        let round = |pairs| self.round(states, pairs, STRUCTURE).map(Some);
+    pub(super) fn structure_round(&self, first: &Round<'_>, cpu: &Cpu) -> Result<Option<Round<'_>>> {
+        let round = |pairs| self.round(&first.states, pairs, STRUCTURE).map(Some);
         if self.options().modality != Modality::Cross {
             return round(PairSet::list([]));
         }
@@ -70,12 +56,13 @@ impl Collection {
     }
 }
 
-impl StructureSearch<'_, '_> {
-    /// Every thread of the CPU tries pairs of its own.
-    pub(super) fn run(&self, threads: usize) -> Result<()> {
+impl Search<'_, '_> {
+    /// Tries the pairs by structure. Every thread of the CPU tries pairs of its own.
+    pub(super) fn by_structure(&self, pairs: u64) -> Result<()> {
+        let threads = (self.cpu.threads() as u64).min(pairs) as usize;
         let kept = &Kept::new((KEPT + 2 * threads) as u64, |_| 1);
         self.tiles.work_on_threads(threads, 1, &|| true, || {
-            let processor = Processor::from(Cpu::sequential().ending_with(self.cpu));
+            let processor = self.one_thread();
             Ok(move |pair, features| self.verified(pair, features, kept, &processor))
         })
     }

@@ -43,9 +43,9 @@ pub struct VerifiedPair {
 impl VerifiedPair {
     /// The numbers by which a collection is judged.
     pub fn counts(&self) -> PairCounts {
-        let inliers = self.inlier.iter().filter(|inlier| **inlier).count();
+        let (matches, inliers) = (self.matches.len(), self.inliers().count());
         let turned = self.configuration == Configuration::Panoramic;
-        PairCounts { ends: [self.a, self.b], matches: self.matches.len(), inliers, turned }
+        PairCounts { ends: [self.a, self.b], matches, inliers, turned }
     }
 
     /// The matches that agree with the geometry.
@@ -167,8 +167,7 @@ impl<'b> Tile<'b> {
         self.pairs.insert((at[0] * self.side + at[1]) as u32, found);
     }
 
-    /// Adds the pairs of an older tile that are still valid: those for which `key` returns the keys with which they
-    /// were tried.
+    /// Adds the pairs of an older tile that are still valid: those that were tried with the keys that `key` returns.
     pub(super) fn add_valid(
         &mut self,
         head: &'b Head,
@@ -240,12 +239,8 @@ impl VerifiedPair {
     }
 
     /// `None` unless the bytes are a pair of photographs with these numbers of features.
-    pub(super) fn decode(
-        [a, b]: [usize; 2],
-        features: [usize; 2],
-        record: &[u8],
-        body: &[u8],
-    ) -> Option<Self> {
+    pub(super) fn decode(pair: [usize; 2], features: [usize; 2], record: &[u8], body: &[u8]) -> Option<Self> {
+        let [a, b] = pair;
         let mut fields = Fields(record);
         let [count, inliers] = [fields.u32()? as usize, fields.u32()? as usize];
         let configuration = Configuration::from_code(fields.u8()?.into())?;
@@ -255,8 +250,8 @@ impl VerifiedPair {
             if bits >> bit & 1 == 0 {
                 return Some(None);
             }
-            let values = (0..9).map(|_| fields.f64()).collect::<Option<Vec<f64>>>()?;
-            Some(values.try_into().ok())
+            let values = fields.take(72)?.as_chunks().0;
+            Some(Some(std::array::from_fn(|i| f64::from_le_bytes(values[i]))))
         };
         let [fundamental, essential, homography] = [model(0)?, model(1)?, model(2)?];
         let matches = fields.pairs(count)?;
@@ -275,16 +270,9 @@ mod tests {
     use super::*;
 
     fn pair(n: u32, fundamental: Option<[f64; 9]>) -> VerifiedPair {
-        VerifiedPair {
-            a: 3,
-            b: 5,
-            matches: (0..n).map(|i| [i, 3 * i]).collect(),
-            inlier: (0..n).map(|i| i % 3 == 0).collect(),
-            configuration: Configuration::Uncalibrated,
-            fundamental,
-            essential: None,
-            homography: Some([0.5; 9]),
-        }
+        let (matches, inlier) = (0..n).map(|i| ([i, 3 * i], i % 3 == 0)).unzip();
+        let (configuration, homography) = (Configuration::Uncalibrated, Some([0.5; 9]));
+        VerifiedPair { a: 3, b: 5, matches, inlier, configuration, fundamental, essential: None, homography }
     }
 
     #[test]

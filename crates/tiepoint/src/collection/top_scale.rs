@@ -32,8 +32,7 @@ const SUGGESTIONS: TileKind =
 const TOGETHER: usize = 64;
 
 impl Collection {
-    /// Compares a part of the pairs. Returns the pairs whose largest features match, or `None` while other parts of the
-    /// work are missing.
+    /// Compares a part of the pairs. Returns those whose largest features match; `None` while other parts are missing.
     pub(super) fn top_scale(
         &self,
         shard: Shard,
@@ -81,9 +80,8 @@ impl Collection {
 /// The `most` features of the largest scale; the first if scales are equal.
 fn largest(features: &Features, most: usize) -> Result<Features> {
     let mut order: Vec<usize> = (0..features.len()).collect();
-    order.sort_by(|&i, &j| {
-        features.keypoints[j].scale.total_cmp(&features.keypoints[i].scale).then(i.cmp(&j))
-    });
+    let scale = |i: usize| features.keypoints[i].scale;
+    order.sort_by(|&i, &j| scale(j).total_cmp(&scale(i)).then(i.cmp(&j)));
     order.truncate(most);
     features.subset(&order)
 }

@@ -14,44 +14,33 @@ const SHARE: u64 = 4;
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) matcher: GpuMatcher,
-    kept: Recent<Arc<GpuPacked>>,
+    pub(super) kept: Recent<Arc<GpuPacked>>,
+    pub(super) options: MatchOptions,
 }
 
 impl Uploaded {
-    pub(super) fn new(gpu: &Gpu) -> Self {
+    pub(super) fn new(gpu: &Gpu, options: MatchOptions) -> Self {
         let memory = gpu.info().memory;
         let room = gpu.free_memory().map_or(memory, |free| free.min(memory)) / SHARE;
-        Self { matcher: GpuMatcher::new(gpu), kept: Recent::new(room, |packed| packed.bytes() as u64) }
+        let kept = Recent::<Arc<GpuPacked>>::new(room, |packed| packed.bytes() as u64);
+        Self { matcher: GpuMatcher::new(gpu), kept, options }
     }
 
     /// The features of a photograph, uploaded unless they are on the device.
-    pub(super) fn get(
-        &self,
-        index: u32,
-        features: &Features,
-        options: &MatchOptions,
-    ) -> Result<Arc<GpuPacked>> {
-        self.kept.get(index, || Ok(Arc::new(self.matcher.send(features, options)?)))
+    pub(super) fn get(&self, index: u32, features: &Features) -> Result<Arc<GpuPacked>> {
+        self.kept.get(index, || Ok(Arc::new(self.matcher.send(features, &self.options)?)))
     }
 
     /// The features of two photographs, packed by sign only if the signs of both are known.
-    pub(super) fn pair(
-        &self,
-        indices: [u32; 2],
-        features: [&Features; 2],
-        options: &MatchOptions,
-    ) -> Result<[Arc<GpuPacked>; 2]> {
-        let get = |side: usize| self.get(indices[side], features[side], options);
+    pub(super) fn pair(&self, indices: [u32; 2], features: [&Features; 2]) -> Result<[Arc<GpuPacked>; 2]> {
+        let get = |side: usize| self.get(indices[side], features[side]);
         let mut sides = [get(0)?, get(1)?];
         if sides[0].by_sign != sides[1].by_sign {
             let signed = usize::from(sides[1].by_sign);
-            sides[signed] = Arc::new(self.matcher.send(features[signed], &options.with_same_sign(false))?);
+            sides[signed] =
+                Arc::new(self.matcher.send(features[signed], &self.options.with_same_sign(false))?);
         }
         Ok(sides)
-    }
-
-    pub(super) fn clear(&self) {
-        self.kept.clear();
     }
 }
 
@@ -74,10 +63,10 @@ mod tests {
         let sets = [random([1, -1]), random([0, 1]), random([-1, 1]), random([0, 0])];
         let options = MatchOptions::default().with_ratio(None);
         for gpu in all() {
-            let uploaded = Uploaded::new(gpu);
+            let uploaded = Uploaded::new(gpu, options);
             for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))) {
                 let sides = [&sets[a], &sets[b]];
-                let [on_a, on_b] = uploaded.pair([a as u32, b as u32], sides, &options).unwrap();
+                let [on_a, on_b] = uploaded.pair([a as u32, b as u32], sides).unwrap();
                 let found = uploaded.matcher.match_batch(&[[&on_a, &on_b]], &options).unwrap();
                 let wanted = match_features(sides[0], sides[1], &options, &Cpu::sequential().into()).unwrap();
                 assert_eq!(found, [wanted], "{gpu:?}: {a} and {b}");

@@ -23,8 +23,7 @@ impl Candidate {
     /// The places of the matches, and the scale and turn that each match suggests.
     fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
         let [a, b] = self.features.each_ref().map(|features| &features.keypoints);
-        // Quality is by distance, because matches that were given have no ratio: so the same matches have the same
-        // inliers.
+        // Quality is by distance: given matches have no ratio, and the same matches are to have the same inliers.
         let place = |m: &Match| Correspondence { quality: -f64::from(m.distance), ..m.correspondence(a, b) };
         let evidence = |m: &Match| {
             let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
@@ -39,50 +38,33 @@ impl Candidate {
         }
         let mut inlier = vec![false; self.matches.len()];
         found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
-        let pair = VerifiedPair {
-            a: self.pair[0] as usize,
-            b: self.pair[1] as usize,
-            matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
-            inlier,
-            configuration: found.configuration,
-            fundamental: found.fundamental.map(|f| flat(&f.matrix())),
-            essential: found.essential.map(|e| flat(&e.matrix())),
-            homography: found.homography.map(|h| flat(&h.matrix())),
-        };
+        let ([a, b], configuration) = (self.pair.map(|i| i as usize), found.configuration);
+        let matches = self.matches.iter().map(|m| [m.a, m.b]).collect();
+        let fundamental = found.fundamental.map(|f| flat(&f.matrix()));
+        let essential = found.essential.map(|e| flat(&e.matrix()));
+        let homography = found.homography.map(|h| flat(&h.matrix()));
+        let pair = VerifiedPair { a, b, matches, inlier, configuration, fundamental, essential, homography };
         Some(pair.encode())
     }
 }
 
 impl Collection {
     /// Finds the geometry of every pair. Threads of `cpu` prepare the pairs for the verifier.
-    pub(super) fn verify(
-        &self,
-        candidates: &[Candidate],
-        verifier: &Verifier,
-        cpu: &Cpu,
-    ) -> Result<Vec<Outcome>> {
-        let matched = cpu.map(candidates.len(), |i| candidates[i].correspondences());
-        let pairs: Vec<ImagePair<'_>> = candidates
-            .iter()
-            .zip(&matched)
-            .map(|(c, (matches, evidence))| {
-                let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
-                ImagePair::new(matches, a, b).with_evidence(evidence).with_key(self.key_of(c.pair))
-            })
-            .collect();
-        let found = verifier.geometries(&pairs)?;
-        Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
+    pub(super) fn verify(&self, pairs: &[Candidate], verifier: &Verifier, cpu: &Cpu) -> Result<Vec<Outcome>> {
+        let matched = cpu.map(pairs.len(), |i| pairs[i].correspondences());
+        let images = pairs.iter().zip(&matched).map(|(c, (matches, evidence))| {
+            let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
+            // Random samples depend on the names, because numbers change when photographs come and go.
+            let key = fingerprint(c.pair.map(|i| self.photographs()[i as usize].name.as_bytes()));
+            ImagePair::new(matches, a, b).with_evidence(evidence).with_key(key)
+        });
+        let found = verifier.geometries(&images.collect::<Vec<_>>())?;
+        Ok(cpu.map(pairs.len(), |i| pairs[i].verified(&found[i])))
     }
 
     pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
         let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
         Ok(found.into_iter().next().flatten())
-    }
-
-    /// The seed of a pair's random samples. It depends on the names, because numbers change when photographs come and
-    /// go.
-    fn key_of(&self, pair: [u32; 2]) -> u64 {
-        fingerprint(pair.map(|i| self.photographs()[i as usize].name.as_bytes()))
     }
 
     /// The view of a photograph, with its camera if the focal length is known.

@@ -110,8 +110,7 @@ impl<P> Waiting<P> {
         taken.unwrap_or_default()
     }
 
-    /// Waits for work for a thread of the CPU: a pair to verify while the GPUs are behind, or a pair to match where
-    /// that pays. `None` at the end.
+    /// Waits for work on the CPU: a pair to verify while GPUs are behind, or to match where that pays. `None` at the end.
     pub(super) fn take_one(&self, stop: &Stop, matching_pays: impl Fn() -> bool) -> Option<Help<P>> {
         let taken = stop.wait_for(&self.queue, &self.behind, |queue| {
             if queue.amount().reaches(BEHIND) {
@@ -185,10 +184,8 @@ mod tests {
                 loop {
                     let found = waiting.take_many(stop);
                     let amount = Amount { pairs: found.len(), matches: found.len() * matches };
-                    assert!(
-                        amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches,
-                        "{amount:?}"
-                    );
+                    let fits = amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches;
+                    assert!(fits, "{amount:?}");
                     let left = lock(&waiting.queue).amount();
                     assert!(left.pairs <= ROOM.pairs && left.matches < ROOM.matches + matches, "{left:?}");
                     if found.is_empty() {

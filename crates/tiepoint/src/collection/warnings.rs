@@ -7,23 +7,17 @@ impl Scanned {
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (mut warnings, all) = (Vec::new(), self.photographs);
         if !self.changed_options.is_empty() {
-            let again = if self.rematches {
-                "all pairs are matched again"
-            } else {
-                "what depends on them is made again"
-            };
+            let made = if self.rematches { "all pairs are matched" } else { "what depends on them is made" };
             let changed = self.changed_options.join(", ");
-            warnings.push(format!("options changed since the last scan: {changed}; {again}"));
+            warnings.push(format!("options changed since the last scan: {changed}; {made} again"));
         }
         if let Some(first) = self.hidden.first() {
-            let count = self.hidden.len();
-            warnings
-                .push(format!("{count} hidden files or folders are left out, such as {}", first.display()));
+            let (count, first) = (self.hidden.len(), first.display());
+            warnings.push(format!("{count} hidden files or folders are left out, such as {first}"));
         }
         if options.pairs.choice == PairChoice::Gps && self.positions < all {
-            let without = all - self.positions;
-            warnings
-                .push(format!("{without} of {all} photographs record no position: gps gives them no pair"));
+            let none = all - self.positions;
+            warnings.push(format!("{none} of {all} photographs record no position: gps gives them no pair"));
         }
         if options.features.masks.is_some() && self.masked < all {
             warnings.push(format!("{} of {all} photographs have no mask", all - self.masked));

@@ -1,6 +1,5 @@
 //! Work on tiles: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
-//! tile is written when its last pair is finished. No thread waits for a tile to be finished: pairs of the next one are
-//! handed out before.
+//! tile is written when its last pair is finished. No thread waits for that: pairs of the next tile are handed out.
 
 use super::Collection;
 use super::pairs::TilePairs;
@@ -161,8 +160,7 @@ impl<'r> Tiles<'r> {
         self.opened.notify_all();
     }
 
-    /// Reads the photographs of the current tile and the next before they are needed, and calls `read` with each, until
-    /// none are left or the work is stopped.
+    /// Reads the photographs of the current tile and the next before they are needed, and calls `read` with each.
     pub(super) fn read_ahead(
         &self,
         stop: &Stop,
@@ -177,14 +175,11 @@ impl<'r> Tiles<'r> {
     /// The next photograph to be read ahead, and its tile; `None` at the end.
     fn unread(&self, stop: &Stop) -> Option<(Arc<OpenTile>, u32)> {
         let unread = stop.wait_for(&self.state, &self.opened, |state| {
-            let current = state.current.as_ref().map(|(tile, _)| tile);
-            for tile in current.into_iter().chain(&state.next) {
-                if let Some(index) = tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)) {
-                    return Some(Some((tile.clone(), *index)));
-                }
-            }
+            let mut tiles = state.current.iter().map(|(tile, _)| tile).chain(&state.next);
+            let next = |tile: &OpenTile| tile.needed.get(tile.ahead.fetch_add(1, Ordering::Relaxed)).copied();
+            let found = tiles.find_map(|tile| Some((tile.clone(), next(tile)?)));
             // Without a next tile this is the end; otherwise another tile will be opened.
-            if state.next.is_none() { Some(None) } else { None }
+            (found.is_some() || state.next.is_none()).then_some(found)
         });
         unread.flatten()
     }
@@ -271,8 +266,7 @@ pub(super) mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// A photograph is read by the first thread that needs it and kept as long as this tile or the next needs it; and
-    /// all threads end.
+    /// A photograph is read by the first thread that needs it and kept while this tile or the next does; all threads end.
     #[test]
     fn photographs_are_read_at_most_once_for_each_tile() {
         let (folder, images) = tiny_images("ahead", 7);
@@ -309,8 +303,7 @@ pub(super) mod tests {
                 work.work_on_threads(1, 2, &|| true, || Ok(|pair: [u32; 2], _| Ok(outcome(&pair)))).unwrap();
             });
             assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
-            // A block is kept until a tile without it is opened, so it is read at most once for each of its three
-            // tiles.
+            // A block is kept until a tile without it is opened: it is read at most once for each of three tiles.
             let reads = lock(&reads);
             assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
             assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);

@@ -2,9 +2,8 @@
 
 use crate::device::Cpu;
 use crate::{Error, Result};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -18,15 +17,10 @@ const CHECK: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
-    reason: Mutex<Option<Stopped>>,
+    /// The first error, or what a thread panicked with.
+    reason: Mutex<Option<thread::Result<Error>>>,
     /// Tells whether the caller has cancelled.
     cpu: Cpu,
-}
-
-#[derive(Debug)]
-enum Stopped {
-    Error(Error),
-    Panic(Box<dyn Any + Send>),
 }
 
 impl Stop {
@@ -39,16 +33,15 @@ impl Stop {
 
     /// Stops the work. The first of several reasons is kept.
     pub(super) fn because(&self, error: Error) {
-        self.set(Stopped::Error(error));
+        self.set(Ok(error));
     }
 
-    fn set(&self, reason: Stopped) {
+    fn set(&self, reason: thread::Result<Error>) {
         lock(&self.reason).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until `ready` returns something for the value in `mutex`. It is asked again whenever `changed` is
-    /// notified. `None` if the work is stopped.
+    /// Waits until `ready`, asked again whenever `changed` is notified, returns something; `None` if the work is stopped.
     pub(super) fn wait_for<T, R>(
         &self,
         mutex: &Mutex<T>,
@@ -63,14 +56,6 @@ impl Stop {
             held = changed.wait_timeout(held, CHECK).unwrap_or_else(PoisonError::into_inner).0;
         }
         None
-    }
-
-    fn into_result(self) -> Result<()> {
-        match self.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Stopped::Panic(panic)) => resume_unwind(panic),
-            Some(Stopped::Error(error)) => Err(error),
-            None => Ok(()),
-        }
     }
 }
 
@@ -104,18 +89,42 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
             scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => stop.because(error),
-                Err(panic) => stop.set(Stopped::Panic(panic)),
+                Err(panic) => stop.set(Err(panic)),
             });
         }
     });
-    stop.into_result()
+    match stop.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(Err(panic)) => resume_unwind(panic),
+        Some(Ok(error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The time that pieces of work have taken, by which CPU and GPUs share photographs and pairs.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    pieces: AtomicUsize,
+    nanoseconds: AtomicU64,
+}
+
+impl Pace {
+    pub(super) fn add(&self, pieces: usize, time: Duration) {
+        self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.pieces.fetch_add(pieces, Ordering::Relaxed);
+    }
+
+    /// Seconds for one piece, on one thread or GPU; `None` before the first is done.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        let pieces = self.pieces.load(Ordering::Relaxed);
+        let seconds = self.nanoseconds.load(Ordering::Relaxed) as f64 * 1e-9;
+        (pieces > 0).then(|| seconds / pieces as f64)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::Cancel;
-    use std::sync::Arc;
     use std::sync::mpsc::{SyncSender, channel, sync_channel};
 
     fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
@@ -133,18 +142,14 @@ mod tests {
                 Ok(())
             })
         };
-        let from = Arc::new(Mutex::new(from));
+        let from = Mutex::new(from);
         let mut left = 100;
         let receive = move |_: u32| {
             left -= 1;
             if left == 0 { end() } else { Ok(()) }
         };
-        let jobs = vec![
-            send(to.clone()),
-            send(to),
-            Box::new(move |stop: &Stop| for_each_of(&from, stop, receive)) as Job<'_>,
-        ];
-        side_by_side(cpu, jobs)
+        let receive: Job<'_> = Box::new(move |stop| for_each_of(&from, stop, receive));
+        side_by_side(cpu, vec![send(to.clone()), send(to), receive])
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use tiepoint_gpu::lock;
 
 /// An image with fewer pixels is left to one thread, except in unit tests, whose images are small.
@@ -199,10 +200,7 @@ impl Cpu {
     /// The same device, but with only the calling thread if there are so few pixels (or similar units of work) that
     /// handing them to other threads takes longer than the work.
     pub(crate) fn for_pixels(&self, pixels: usize) -> Self {
-        match !cfg!(test) && pixels < SMALL {
-            true => Self { pool: None, ..self.clone() },
-            false => self.clone(),
-        }
+        if !cfg!(test) && pixels < SMALL { Self { pool: None, ..self.clone() } } else { self.clone() }
     }
 
     /// The number of threads.
@@ -241,12 +239,11 @@ impl Cpu {
 
     /// Times a stage from this call until the guard is dropped. Costs nothing when not profiled.
     pub fn stage(&self, name: &'static str) -> Stage<'_> {
-        Stage::new(self.profile.as_deref(), name)
+        Stage { running: self.profile().map(|profile| (profile, name, Instant::now())) }
     }
 
-    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps should run
-    /// inside as a whole: from outside, every parallel step would wake the pool's threads again, which takes longer
-    /// than the step.
+    /// Runs `f` on a thread of the pool. Code of many short parallel and serial steps should run inside as a whole: from
+    /// outside, every parallel step would wake the pool's threads again, which takes longer than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let Some(pool) = &self.pool else { return f() };
         let (mut f, mut result) = (Some(f), None);
@@ -267,8 +264,22 @@ impl Cpu {
         self.map(n, |i| self.check().and_then(|()| f(i))).into_iter().collect()
     }
 
-    /// The results of two pieces of work, which run at the same time where there are threads. Returns the error of the first
-    /// where both fail.
+    /// [`try_map`](Self::try_map) as a [task](Self::begin_task) of `n` steps.
+    pub(crate) fn try_map_task<R: Send>(
+        &self,
+        name: &'static str,
+        n: usize,
+        f: impl Fn(usize) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let cpu = &self.begin_task(name, n);
+        cpu.try_map(n, |i| {
+            let result = f(i);
+            cpu.advance(1);
+            result
+        })
+    }
+
+    /// The results of two pieces of work, done at the same time where there are threads; the first's error where both fail.
     pub(crate) fn join<A: Send, B: Send>(
         &self,
         a: impl FnOnce() -> Result<A> + Send,

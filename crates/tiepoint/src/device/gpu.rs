@@ -37,20 +37,16 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
-/// Compiles programs in parallel on the threads of the CPU, so that the first call on a machine waits for the slowest
-/// program and not for all in turn. Programs that have been compiled before cost nothing. A GPU that is [handing
-/// over](Gpu::handing_over) compiles them beside the work: [`Error::NotReady`](crate::Error::NotReady) until the last is
-/// there.
+/// Compiles programs in parallel on the CPU's threads, so that the first call on a machine waits for the slowest alone.
+/// Known programs cost nothing. A GPU that is [handing over](Gpu::handing_over) compiles them beside the work:
+/// [`Error::NotReady`](crate::Error::NotReady) until the last is there.
 pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
     let unknown = gpu.unknown(sources);
     if unknown.is_empty() {
         return Ok(());
     }
-    let cpu = &cpu.begin_task("compile kernels", unknown.len());
-    let asked = cpu.try_map(unknown.len(), |i| {
-        let program = gpu.program(&unknown[i]);
-        cpu.advance(1);
-        match program.map_err(crate::Error::from) {
+    let asked = cpu.try_map_task("compile kernels", unknown.len(), |i| {
+        match gpu.program(&unknown[i]).map_err(crate::Error::from) {
             // All are asked for, so that all are compiled.
             Err(not_ready @ crate::Error::NotReady { .. }) => Ok(Err(not_ready)),
             program => program.map(|_| Ok(())),

@@ -330,7 +330,7 @@ impl Processor {
     }
 
     /// The GPU's result, or the CPU's if the GPU lacks memory or a feature.
-    fn or_on_cpu<R>(
+    pub(crate) fn or_on_cpu<R>(
         &self,
         task: &str,
         found: Result<R>,
@@ -358,15 +358,8 @@ impl Processor {
 
 impl From<Cpu> for Processor {
     fn from(cpu: Cpu) -> Self {
-        Self {
-            cpu,
-            gpu: Place::None,
-            notes: Arc::default(),
-            passed_over: Arc::default(),
-            computed: Arc::default(),
-            hands_over: false,
-            not_ready: Arc::default(),
-        }
+        let (notes, passed_over, computed, not_ready) = Default::default();
+        Self { cpu, gpu: Place::None, notes, passed_over, computed, hands_over: false, not_ready }
     }
 }
 
@@ -439,11 +432,8 @@ fn first_gpu(api: Api, notes: &Notes) -> Option<Gpu> {
     let listed =
         gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });
     listed.refused.iter().for_each(|reason| push_note(notes, reason.to_string()));
-    listed
-        .found
-        .iter()
-        .filter(|device| !device.is_cpu)
-        .find_map(|device| Gpu::open(api, device.index).map_err(|e| push_note(notes, e.to_string())).ok())
+    let mut gpus = listed.found.iter().filter(|device| !device.is_cpu);
+    gpus.find_map(|device| Gpu::open(api, device.index).map_err(|e| push_note(notes, e.to_string())).ok())
 }
 
 impl std::fmt::Display for Device {
@@ -462,11 +452,8 @@ impl std::str::FromStr for Device {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
-        let wrong = || Error::Option {
-            name: "device",
-            value: s.into(),
-            expected: "auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]".into(),
-        };
+        let expected = "auto, cpu, cuda[:N], opencl[:N], cpu+cuda[:N] or cpu+opencl[:N]";
+        let wrong = || Error::option("device", s, expected);
         let (kind, index) = match s.split_once(':') {
             Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),
             None => (s, None),

@@ -2,9 +2,8 @@
 //!
 //! A driver takes a third of a second to start on a machine with one H200, in which a CPU of 16 cores matches two
 //! photographs. So the CPU begins, and another thread opens the GPU: at once if [much work](Opening::hurry) is known to
-//! come, otherwise not before the work has taken [`PAYS`]. A process may end before that thread does. If a call of the
-//! driver is in progress, however, the system finishes it first: 0.07 s on that machine, too long an addition to short
-//! work.
+//! come, otherwise not before the work has taken [`PAYS`]. A process may end before that thread does, but the system
+//! finishes a call of the driver that is in progress: 0.07 s on that machine, too long an addition to short work.
 //!
 //! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
 //! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
@@ -16,10 +15,10 @@ use crate::{Error, Result};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tiepoint_gpu::Background;
+use tiepoint_gpu::{Background, lock};
 
 /// A processor's GPU is opened when the processor has existed for this long, or as soon as something wants the GPU. At
 /// the end of a process the system may wait for the driver, for a tenth of this.
@@ -82,7 +81,7 @@ impl Opening {
             lower_priority();
         }
         let pays = Instant::now() + PAYS;
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.is_wanted
             && let Some(left) = pays.checked_duration_since(Instant::now())
         {
@@ -102,15 +101,11 @@ impl Opening {
 
     fn settle(&self, gpu: Option<Gpu>) {
         self.driver.starts.store(false, Ordering::Relaxed);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.told.drain(..).for_each(|Told(told)| told(gpu.as_ref()));
         // It is set here alone, once.
         let _ = self.gpu.set(gpu);
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        tiepoint_gpu::lock(&self.state)
     }
 
     /// The GPU, or `None` where there is none that can be used; [`Error::NotReady`] while it is being opened.
@@ -121,7 +116,7 @@ impl Opening {
 
     /// Makes the other thread open the GPU at once.
     pub(super) fn hurry(&self) {
-        self.lock().is_wanted = true;
+        lock(&self.state).is_wanted = true;
         self.changed.notify_all();
     }
 
@@ -133,7 +128,7 @@ impl Opening {
 
     /// Waits for the GPU, or until `over` is set and [`changed`](Self::changed) is notified.
     fn wait_unless(&self, over: &AtomicBool) -> Option<&Gpu> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             match self.gpu.get() {
                 Some(gpu) => return gpu.as_ref(),
@@ -145,7 +140,7 @@ impl Opening {
 
     /// Calls `told` with the GPU, or with `None` where there is none: at once if that is known, otherwise when it is.
     pub(super) fn when_open(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         match self.gpu.get() {
             Some(gpu) => told(gpu.as_ref()),
             None => state.told.push(Told(Box::new(told))),
@@ -179,8 +174,7 @@ impl Opening {
         (found.unwrap_or_else(|| unreachable!("the winner has kept its result")), winner)
     }
 
-    /// [`race`](Self::race) for work that keeps its results; on the CPU it tells whether it was cancelled. Not compiled
-    /// for each kind of work.
+    /// [`race`](Self::race) for work that keeps its results and, on the CPU, tells whether it was cancelled; compiled once.
     fn run_both(
         &self,
         cpu: &Cpu,
@@ -201,7 +195,7 @@ impl Opening {
             let is_cancelled = catch_unwind(AssertUnwindSafe(|| on_cpu(cpu)));
             over.store(true, Ordering::Relaxed);
             // With the lock, so that the other thread is either waiting or sees the flag.
-            drop(self.lock());
+            drop(lock(&self.state));
             self.changed.notify_all();
             let there = there.join().unwrap_or_else(|panic| resume_unwind(panic));
             match (is_cancelled.unwrap_or_else(|panic| resume_unwind(panic)), there) {

@@ -27,13 +27,7 @@ impl Profile {
 #[derive(Debug)]
 #[must_use = "the stage ends when this guard is dropped"]
 pub struct Stage<'p> {
-    running: Option<(&'p Profile, &'static str, Instant)>,
-}
-
-impl<'p> Stage<'p> {
-    pub(super) fn new(profile: Option<&'p Profile>, name: &'static str) -> Self {
-        Self { running: profile.map(|p| (p, name, Instant::now())) }
-    }
+    pub(super) running: Option<(&'p Profile, &'static str, Instant)>,
 }
 
 impl Drop for Stage<'_> {

@@ -2,9 +2,8 @@
 //!
 //! A caller observes it through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task with
 //! a number of steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports the steps that it has done,
-//! a band of rows at a time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as some of the outer
-//! one's steps ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an observer a step costs one
-//! comparison.
+//! a band of rows at a time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task is some of the outer one's
+//! steps ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Unobserved, a step costs one comparison.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -59,13 +59,10 @@ pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, w
     }
     let n = differences.len() as f64;
     let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
-    let mut distances: Vec<f64> = differences.iter().copied().map(length).collect();
-    PositionError {
-        count: differences.len(),
-        bias: [mean(&|d| d[0]), mean(&|d| d[1])],
-        rms: mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt(),
-        median: median(&mut distances),
-    }
+    let bias = [mean(&|d| d[0]), mean(&|d| d[1])];
+    let rms = mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt();
+    let median = median(differences.iter().copied().map(length).collect());
+    PositionError { count: differences.len(), bias, rms, median }
 }
 
 /// The accuracy of directions, in radians.
@@ -83,31 +80,25 @@ pub struct AngleError {
 /// so it is transformed to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
 /// the point. Bias and median are NaN if there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
-    let differences: Vec<f64> = pairs
-        .iter()
-        .map(|&(p, a, b)| {
-            let j = b_from_a.derivative(p);
-            let (s, c) = libm::sincos(a);
-            // The inverse transpose of the derivative times |determinant|: `side` is −1 for a mirrored image.
-            let side = (j[0] * j[3] - j[1] * j[2]).signum();
-            let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
-            (b - carried + PI).rem_euclid(TAU) - PI
-        })
-        .filter(|d| d.is_finite())
-        .collect();
+    let differences = pairs.iter().map(|&(p, a, b)| {
+        let j = b_from_a.derivative(p);
+        let (s, c) = libm::sincos(a);
+        // The inverse transpose of the derivative times |determinant|: `side` is −1 for a mirrored image.
+        let side = (j[0] * j[3] - j[1] * j[2]).signum();
+        let carried = libm::atan2(side * (j[0] * s - j[1] * c), side * (j[3] * c - j[2] * s));
+        (b - carried + PI).rem_euclid(TAU) - PI
+    });
+    let differences: Vec<f64> = differences.filter(|d| d.is_finite()).collect();
     if differences.is_empty() {
         return AngleError { count: 0, bias: f64::NAN, median: f64::NAN };
     }
-    let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
-    AngleError {
-        count: differences.len(),
-        bias: differences.iter().sum::<f64>() / differences.len() as f64,
-        median: median(&mut sizes),
-    }
+    let bias = differences.iter().sum::<f64>() / differences.len() as f64;
+    let median = median(differences.iter().map(|d| d.abs()).collect());
+    AngleError { count: differences.len(), bias, median }
 }
 
 /// The middle value, or the mean of the two in the middle. `values` must not be empty.
-fn median(values: &mut [f64]) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     let (middle, is_even) = (values.len() / 2, values.len().is_multiple_of(2));
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let lower = below.iter().copied().filter(|_| is_even).reduce(f64::max);
@@ -120,13 +111,13 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
-        for (mut values, expected) in [
+        for (values, expected) in [
             (vec![3.0], 3.0),
             (vec![3.0, 1.0], 2.0),
             (vec![9.0, 1.0, 2.0], 2.0),
             (vec![9.0, 1.0, 4.0, 2.0], 3.0),
         ] {
-            assert_eq!(median(&mut values), expected);
+            assert_eq!(median(values), expected);
         }
     }
 

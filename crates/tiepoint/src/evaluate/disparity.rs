@@ -1,10 +1,10 @@
-//! The accuracy of a disparity map: the share of bad pixels, the end-point error, the density (Scharstein and
-//! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section
-//! 5.1).
+//! The accuracy of a disparity map: the share of bad pixels, the end-point error, the density (Scharstein, Szeliski,
+//! "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section 5.1).
 //!
 //! Maps belong to the left image. A value that is not finite means that the pixel has no disparity, or an unknown one.
 
 use crate::image::{Image, ImageView, Size};
+use crate::numeric::median;
 use crate::options::options;
 use crate::{Error, Result};
 
@@ -88,13 +88,10 @@ pub fn disparity_score(
     }
     // Without a disparity, shares and means of them are NaN.
     let (invalid, all, some) = (pixels - valid, pixels as f64, valid as f64);
-    Ok(DisparityScore {
-        pixels,
-        density: had as f64 / all,
-        bad: bad.iter().map(|n| (n + invalid) as f64 / all).collect(),
-        bad_of_valid: bad.iter().map(|n| *n as f64 / some).collect(),
-        epe: distance / some,
-    })
+    let (density, epe) = (had as f64 / all, distance / some);
+    let bad_of_valid = bad.iter().map(|n| *n as f64 / some).collect();
+    let bad = bad.iter().map(|n| (n + invalid) as f64 / all).collect();
+    Ok(DisparityScore { pixels, density, bad, bad_of_valid, epe })
 }
 
 /// The factor by which the truth seems to be scaled, if the ratio of the two medians is within 12 % of a usual one (2,
@@ -105,12 +102,8 @@ pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> O
     }
     let rows = (0..truth.size().height).map(|y| (found.row(y), truth.row(y)));
     let both = rows.flat_map(|(f, t)| f.iter().zip(t)).filter(|(f, t)| f.is_finite() && t.is_finite());
-    let (mut found, mut truth): (Vec<f32>, Vec<f32>) = both.map(|(f, t)| (*f, *t)).unzip();
-    let median = |values: &mut Vec<f32>| {
-        let middle = values.len() / 2;
-        (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f32::total_cmp).1)
-    };
-    let ratio = median(&mut truth)? / median(&mut found)?;
+    let (found, truth): (Vec<f64>, Vec<f64>) = both.map(|(f, t)| (f64::from(*f), f64::from(*t))).unzip();
+    let ratio = median(truth)? as f32 / median(found)? as f32;
     [-1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
 }
 

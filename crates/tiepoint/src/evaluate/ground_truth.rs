@@ -14,10 +14,8 @@ use std::path::Path;
 /// that make an invertible matrix.
 pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
     let path = path.as_ref();
-    parse_homography(&read_text(path, HOMOGRAPHY)?, path)
+    parse_homography(&read_text(path, "the nine numbers of a homography")?, path)
 }
-
-const HOMOGRAPHY: &str = "the nine numbers of a homography";
 
 /// The homography in `text`, the content of such a file; errors call it `name`.
 ///

@@ -141,17 +141,17 @@ mod tests {
 
     #[test]
     fn each_counts_once() {
-        let identity = Homography::default();
+        let found = |a: &[Keypoint], b: &[Keypoint]| {
+            let sizes = [Size::new(100, 100); 2];
+            repeatability(a, b, sizes, &Homography::default(), &Default::default()).unwrap()
+        };
         let a = vec![keypoint(50.0, 50.0, 2.0); 5];
         let b = [keypoint(50.2, 50.0, 2.0), keypoint(90.0, 90.0, 2.0)];
-        let found = repeatability(&a, &b, [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
-        assert_eq!((found.a, found.pairs), (1, 1), "five keypoints in one place are one");
+        let once = found(&a, &b);
+        assert_eq!((once.a, once.pairs), (1, 1), "five keypoints in one place are one");
         let turned: Vec<Keypoint> = (0..9).map(|i| Keypoint { angle: i as f32, ..b[i % 2] }).collect();
-        let itself =
-            repeatability(&turned, &turned, [Size::new(100, 100); 2], &identity, &Default::default())
-                .unwrap();
+        let itself = found(&turned, &turned);
         assert_eq!((itself.a, itself.b, itself.share), (2, 2, 1.0), "a picture repeats itself");
-        let none = repeatability(&a, &[], [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
-        assert_eq!(none.share, 0.0, "nothing to find");
+        assert_eq!(found(&a, &[]).share, 0.0, "nothing to find");
     }
 }

@@ -1,7 +1,7 @@
 //! Syncing files to the disk: each at once, or many on other threads while the work that makes them continues.
 
-use super::folder_of;
 use super::unfinished::{Unfinished, followed};
+use super::{folder_of, if_there};
 use crate::device::Cancel;
 use crate::{Error, Result};
 use std::cell::RefCell;
@@ -135,16 +135,14 @@ fn written(path: &Path, content: &mut Content<'_>) -> io::Result<Option<Unfinish
     if let Some(stdout) = stdout(path)? {
         return fill(stdout, content).map(|()| None);
     }
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
+    match if_there(fs::metadata(path))? {
+        Some(found) if found.is_dir() => {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
         }
-        Ok(found) if !found.is_file() => {
+        Some(found) if !found.is_file() => {
             return fill(OpenOptions::new().write(true).open(path)?, content).map(|()| None);
         }
-        Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(e),
+        _ => {}
     }
     let unfinished = Unfinished::create(followed(path)?)?;
     fill(unfinished.file()?, content)?;
@@ -237,19 +235,17 @@ impl Queue {
     fn start() -> Self {
         let (files, written) = sync_channel(THREADS * TOGETHER);
         let (written, failed) = (Arc::new(Mutex::new(written)), Arc::<Mutex<Option<Error>>>::default());
-        let threads = (0..THREADS)
-            .map(|_| {
-                let (written, failed) = (written.clone(), failed.clone());
-                thread::spawn(move || {
-                    while let Some(files) = take(&written) {
-                        if let Err(error) = place(files) {
-                            lock(&failed).get_or_insert(error);
-                        }
+        let threads = (0..THREADS).map(|_| {
+            let (written, failed) = (written.clone(), failed.clone());
+            thread::spawn(move || {
+                while let Some(files) = take(&written) {
+                    if let Err(error) = place(files) {
+                        lock(&failed).get_or_insert(error);
                     }
-                })
+                }
             })
-            .collect();
-        Self { files: Some(files), threads, failed }
+        });
+        Self { files: Some(files), threads: threads.collect(), failed }
     }
 
     /// Returns the error of an earlier file, if there is one.
@@ -299,7 +295,6 @@ fn place(files: Vec<Unfinished>) -> Result<()> {
         folders.insert(folder_of(&target).to_owned());
         placed = placed.and(moved);
     }
-    folders
-        .iter()
-        .fold(placed, |placed, folder| placed.and(sync_folder(folder).map_err(|e| Error::io(folder, e))))
+    let synced = |folder: &PathBuf| sync_folder(folder).map_err(|e| Error::io(folder, e));
+    folders.iter().fold(placed, |placed, folder| placed.and(synced(folder)))
 }

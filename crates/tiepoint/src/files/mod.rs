@@ -48,6 +48,14 @@ pub fn write_atomically(
     Disk::at_once(waits_for_disk()).write(path.as_ref(), content)
 }
 
+/// What was found of a file or folder; `None` if there is none.
+pub(crate) fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Removes a file, if there is one.
 pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
@@ -121,8 +129,7 @@ pub(crate) fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// The format whose extension `path` has; for the process's standard output the first of `known`. `what` describes such
-/// files and their extensions in the error.
+/// The format whose extension `path` has, for standard output the first of `known`. The error calls such files `what`.
 pub(crate) fn format_of<F: Copy>(path: &Path, known: &[(&str, F)], what: &str) -> Result<F> {
     let extension = extension(path);
     let is_known = |(name, _): &&(&str, F)| *name == extension || (extension.is_empty() && is_stdout(path));
@@ -197,10 +204,8 @@ pub(crate) mod tests {
         }
 
         fn names(&self) -> Vec<String> {
-            let mut names: Vec<_> = fs::read_dir(&self.0)
-                .unwrap()
-                .map(|e| e.unwrap().file_name().into_string().unwrap())
-                .collect();
+            let entries = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
             names
         }

@@ -1,7 +1,7 @@
-//! Files that are still being written: their temporary names, their locks, and the removal of those left by killed
-//! processes.
+//! Files that are still being written: their temporary names, their locks, and the removal of those of killed processes.
 
 use super::disk::{check, close, error, sync_folder};
+use super::if_there;
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -77,8 +77,7 @@ impl Unfinished {
         self.locked.try_clone()
     }
 
-    /// Syncs the file. This reports errors of earlier writes, also on file systems that write only when a file is
-    /// closed.
+    /// Syncs the file. This reports errors of earlier writes, even where the system writes only when a file is closed.
     pub(super) fn sync(&self) -> io::Result<()> {
         super::disk::tolerant(self.locked.sync_all())
     }
@@ -97,15 +96,12 @@ impl Unfinished {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
         };
-        let permissions = match fs::metadata(&target) {
-            Ok(before) => {
-                // A file that may not be written is not replaced either.
-                OpenOptions::new().append(true).open(&target)?;
-                Some(before.permissions())
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
+        let before = if_there(fs::metadata(&target))?;
+        if before.is_some() {
+            // A file that may not be written is not replaced either.
+            OpenOptions::new().append(true).open(&target)?;
+        }
+        let permissions = before.map(|before| before.permissions());
         let (machine, process) = (machine().unwrap_or_default(), std::process::id());
         for attempt in 0..10_000 {
             let mut hidden = beginning(name);
@@ -161,8 +157,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A number that identifies this machine until it restarts: processes with the same number see each other's locks.
-/// `None` if the system has no such number.
+/// Identifies this machine until it restarts: processes with one number see each other's locks. `None` where unknown.
 fn machine() -> Option<u64> {
     static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
     *NUMBER.get_or_init(|| {
@@ -217,11 +212,7 @@ impl Owner {
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(e),
-    };
+    let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
     let own = file.metadata()?;
     Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
 }
@@ -286,16 +277,11 @@ fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) ->
             Ok(entry) => entry,
             // Another process has removed it in the meantime, or the folder does not exist.
             Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
-            Err(e) => {
-                let path = e.path().unwrap_or(folder).to_owned();
-                return Err(Error::io(path, e.into()));
-            }
+            Err(e) => return Err(Error::io(e.path().unwrap_or(folder).to_owned(), e.into())),
         };
-        let owner =
-            Owner::of(entry.file_name()).filter(|_| entry.file_type().is_file() && is_one(entry.file_name()));
-        if let Some(owner) = owner {
-            removed +=
-                usize::from(remove_if_left(entry.path(), owner).map_err(|e| Error::io(entry.path(), e))?);
+        let (path, name) = (entry.path(), entry.file_name());
+        if let Some(owner) = Owner::of(name).filter(|_| entry.file_type().is_file() && is_one(name)) {
+            removed += usize::from(remove_if_left(path, owner).map_err(|e| Error::io(path, e))?);
         }
     }
     Ok(removed)
@@ -319,8 +305,5 @@ fn remove_if_left(path: &Path, owner: Owner) -> io::Result<bool> {
     if owner.may_live(&file)? || !is_at(&file, path)? {
         return Ok(false);
     }
-    match fs::remove_file(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true),
-    }
+    Ok(if_there(fs::remove_file(path))?.is_some())
 }

@@ -19,9 +19,8 @@ pub(crate) use random::finish;
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
 use tiepoint_gpu::KernelSource;
 
-/// Adding 1.5·2²³ to a float below 2²² in magnitude leaves its nearest integer, ties to even, in the lowest
-/// bits; subtracting it again gives that integer as a float. Unlike a cast, this has a vector form for every
-/// type.
+/// Adding 1.5·2²³ to a float below 2²² in magnitude leaves its nearest integer, ties to even, in the lowest bits;
+/// subtracting it again gives that integer as a float. Unlike a cast, this has a vector form for every type.
 pub(crate) const ROUNDER: f32 = 12_582_912.0;
 
 /// ln 2 in two parts; the first has so few bits that a product with a whole number below 2¹² is exact.
@@ -161,16 +160,14 @@ pub fn length([x, y]: [f64; 2]) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// The middle value, or the upper of the two in the middle; `None` of no values. NaN is above or below all numbers, by its
-/// sign.
+/// The middle value, or the upper of the two in the middle; `None` of none. NaN is above or below all, by its sign.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// Adds to a kernel's source `exp_f32`, `ln_f64` (if the device has f64), `atan2_f32`, `sin_cos_f32`, and multiples of
-/// π.
+/// Adds to a kernel's source `exp_f32`, `ln_f64` (if there is f64), `atan2_f32`, `sin_cos_f32`, and multiples of π.
 pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("ROUNDER", ROUNDER)
@@ -281,17 +278,12 @@ KERNEL(all_four) {
                 let found = f64::from(atan2(y, x));
                 let true_ = f64::from(y).atan2(f64::from(x)).rem_euclid(std::f64::consts::TAU);
                 let off = (found - true_).abs();
-                assert!(
-                    off.min((off - std::f64::consts::TAU).abs()) < 6e-7,
-                    "atan2({y}, {x}) = {found}, not {true_}"
-                );
+                let off = off.min((off - std::f64::consts::TAU).abs());
+                assert!(off < 6e-7, "atan2({y}, {x}) = {found}, not {true_}");
                 assert!((0.0..TAU).contains(&atan2(y, x)), "atan2({y}, {x}) leaves [0, 2π)");
             }
         }
-        assert_eq!(
-            [atan2(0.0, 0.0), atan2(-0.0, 0.0), atan2(-1e-30, 1.0)],
-            [0.0; 3],
-            "zero, and just below 2π"
-        );
+        let angles = [atan2(0.0, 0.0), atan2(-0.0, 0.0), atan2(-1e-30, 1.0)];
+        assert_eq!(angles, [0.0; 3], "zero, and just below 2π");
     }
 }

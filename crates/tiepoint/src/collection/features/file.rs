@@ -1,5 +1,4 @@
-//! The file of a photograph's features: what they were made from, and either the features or why the photograph cannot
-//! be read.
+//! The file of a photograph's features: what they were made from, and they themselves or why there are none.
 //!
 //! ```text
 //! head:
@@ -11,8 +10,7 @@
 //!   of each keypoint x, y, scale, angle, response, f32, sign, octave, i8, layer, u8; then the values of each descriptor
 //! ```
 
-use super::content_hash;
-use crate::collection::record::Fields;
+use crate::collection::record::{Fields, fingerprint};
 use crate::collection::scan::FileVersion;
 use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Features, Keypoint};
@@ -29,13 +27,6 @@ pub(crate) struct Origin {
     pub(crate) beside: Option<FileVersion>,
     /// Whether the features were imported, and not found here.
     pub(crate) imported: bool,
-}
-
-/// The content of a file of features: of its head alone, or of all of it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FeatureFile<T> {
-    pub(crate) origin: Origin,
-    pub(crate) outcome: Readable<T>,
 }
 
 /// What the head of the file says about a photograph's features.
@@ -77,9 +68,8 @@ const KEYPOINT: usize = 23;
 pub(crate) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>, Vec<u8>) {
     let mut head = Vec::new();
     let mut version = |v: &FileVersion| {
-        [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)]
-            .iter()
-            .for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
+        let numbers = [v.bytes, v.modified, v.changed, v.content.unwrap_or(0)];
+        numbers.iter().for_each(|n| head.extend_from_slice(&n.to_le_bytes()));
     };
     version(&origin.photograph);
     version(&origin.beside.unwrap_or_default());
@@ -108,7 +98,7 @@ pub(crate) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>,
     for n in [features.image.width, features.image.height, features.len()] {
         head.extend_from_slice(&(n as u32).to_le_bytes());
     }
-    head.extend_from_slice(&content_hash(&body).to_le_bytes());
+    head.extend_from_slice(&fingerprint([&body[..]]).to_le_bytes());
     if form != Form::SIFT {
         head.push(u8::from(form.floats));
         head.extend_from_slice(&(form.dimension as u32).to_le_bytes());
@@ -116,7 +106,7 @@ pub(crate) fn encode(origin: &Origin, outcome: &Readable<Features>) -> (Vec<u8>,
     (head, body)
 }
 
-pub(crate) fn decode_head(head: &[u8]) -> Option<FeatureFile<Known>> {
+pub(crate) fn decode_head(head: &[u8]) -> Option<(Origin, Readable<Known>)> {
     let mut fields = Fields(head);
     let mut version = || {
         let [bytes, modified, changed] = [fields.u64()?, fields.u64()?, fields.u64()?];
@@ -127,7 +117,7 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<FeatureFile<Known>> {
     let beside = (flags & 1 != 0).then_some(beside);
     let origin = Origin { photograph, beside, imported: flags & 2 != 0 };
     if fields.u8()? == 0 {
-        return Some(FeatureFile { origin, outcome: Err(String::from_utf8_lossy(fields.0).into_owned()) });
+        return Some((origin, Err(String::from_utf8_lossy(fields.0).into_owned())));
     }
     let size = Size::new(fields.u32()? as usize, fields.u32()? as usize);
     let (count, hash) = (fields.u32()? as usize, fields.u64()?);
@@ -136,7 +126,7 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<FeatureFile<Known>> {
         false => Form { floats: fields.u8()? == 1, dimension: fields.u32()? as usize },
     };
     let known = Known { size, count, form, hash };
-    fields.0.is_empty().then_some(FeatureFile { origin, outcome: Ok(known) })
+    fields.0.is_empty().then_some((origin, Ok(known)))
 }
 
 pub(crate) fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
@@ -156,16 +146,10 @@ pub(crate) fn decode_body(known: &Known, body: &[u8]) -> Option<Features> {
 }
 
 fn keypoint(fields: &mut Fields<'_>) -> Option<Keypoint> {
-    Some(Keypoint {
-        x: fields.f32()?,
-        y: fields.f32()?,
-        scale: fields.f32()?,
-        angle: fields.f32()?,
-        response: fields.f32()?,
-        sign: fields.u8()? as i8,
-        octave: fields.u8()? as i8,
-        layer: fields.u8()?,
-    })
+    let [x, y, scale] = [fields.f32()?, fields.f32()?, fields.f32()?];
+    let [angle, response] = [fields.f32()?, fields.f32()?];
+    let [sign, octave] = [fields.u8()? as i8, fields.u8()? as i8];
+    Some(Keypoint { x, y, scale, angle, response, sign, octave, layer: fields.u8()? })
 }
 
 #[cfg(test)]
@@ -185,16 +169,16 @@ mod tests {
             let features = Features { keypoints, descriptors, dimension, image: Size::new(70, 50) };
             let origin = Origin { photograph, beside, imported };
             let (head, body) = encode(&origin, &Ok(features.clone()));
-            let file = decode_head(&head).unwrap();
-            assert_eq!(file.origin, origin, "what they were made from");
-            let known = file.outcome.unwrap();
+            let (made_from, known) = decode_head(&head).unwrap();
+            assert_eq!(made_from, origin, "what they were made from");
+            let known = known.unwrap();
             assert_eq!((known.size, known.count, known.form), (features.image, 5, Form::of(&features)));
             assert_eq!(decode_body(&known, &body), Some(features.clone()), "as written");
             let cut = |end: &usize| known.form == Form::SIFT || *end != head.len() - 5;
             assert!((0..head.len()).filter(cut).all(|end| decode_head(&head[..end]).is_none()), "cut off");
             assert!((0..body.len()).all(|end| decode_body(&known, &body[..end]).is_none()), "cut off");
             let (head, body) = encode(&origin, &Err("damaged".to_owned()));
-            assert_eq!(decode_head(&head).unwrap().outcome, Err("damaged".to_owned()));
+            assert_eq!(decode_head(&head).unwrap().1, Err("damaged".to_owned()));
             assert!(body.is_empty());
         }
     }

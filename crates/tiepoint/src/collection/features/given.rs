@@ -15,7 +15,7 @@ use crate::feature::{Descriptors, Features};
 use crate::image::Size;
 use crate::matching::MAX_DIMENSION;
 use crate::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Pixels by which a place may be outside the photograph.
 const BEYOND: f32 = 1.0;
@@ -51,7 +51,11 @@ impl<'o> Given<'o> {
                 found.ok_or_else(|| none(format!("{} has no group {name}", path.display())))?
             }
             (None, Some((path, bytes))) => files::parse(bytes, files::FeatureFormat::of(path)?, path)?,
-            (None, None) => return Err(none(wanted(&self.place, name))),
+            (None, None) => {
+                let (first, others) = (GIVEN[0], GIVEN[1..].join(", ."));
+                let first = self.place.join(format!("{name}.{first}"));
+                return Err(none(format!("expected {}, or the same with .{others}", first.display())));
+            }
         };
         of_photograph(features, size, self.options).map_err(fault)
     }
@@ -62,8 +66,7 @@ const FAR_TOO_LONG: f64 = 10.0;
 /// Shorter ones count as unit vectors, for which every distance is meant.
 const UNIT: f64 = 2.0;
 
-/// Fails for floats that are so long that hardly any two are within the greatest distance of a match, which is meant for
-/// unit vectors.
+/// Fails for floats so long that hardly any two are within the greatest distance of a match, meant for unit vectors.
 fn check_lengths(features: &Features, options: &CollectionOptions) -> std::result::Result<(), String> {
     let searched = options.pairs.choice != PairChoice::Matches;
     let most = options.matching.max_distance.filter(|_| searched);
@@ -77,12 +80,6 @@ fn check_lengths(features: &Features, options: &CollectionOptions) -> std::resul
         )),
         false => Ok(()),
     }
-}
-
-/// The file of features that a photograph should have.
-fn wanted(folder: &Path, name: &str) -> String {
-    let (first, others) = (GIVEN[0], GIVEN[1..].join(", ."));
-    format!("expected {}, or the same with .{others}", folder.join(format!("{name}.{first}")).display())
 }
 
 /// The features as those of a photograph of this size, whether they come from a file or are imported.

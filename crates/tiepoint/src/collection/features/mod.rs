@@ -5,7 +5,7 @@ mod given;
 mod search;
 
 use super::folder::{Collection, unchanged_content};
-use super::record::{self, Found, Kind, fingerprint};
+use super::record::{self, Found, fingerprint};
 use super::scan::{FileVersion, with_reasons};
 use super::{PairChoice, Shard};
 use crate::device::{Cpu, Processor};
@@ -14,7 +14,7 @@ use crate::files::Disk;
 use crate::image::{self, Metadata, Size};
 use crate::{Error, Result};
 use file::Readable;
-pub(super) use file::{FeatureFile, Known, Origin, decode_body, decode_head, encode};
+pub(super) use file::{Known, Origin, decode_body, decode_head, encode};
 use search::Extraction;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,8 +25,7 @@ pub(super) const VERSION: u32 = 2;
 /// The state of a photograph, for the stages that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has features. The key is a hash of everything that its pairs depend on: name, features, size and focal
-    /// length.
+    /// It has features. The key is a hash of all that its pairs depend on: name, features, size and focal length.
     Found {
         known: Known,
         key: u64,
@@ -49,8 +48,12 @@ impl State {
         matches!(self, Self::Unreadable(_))
     }
 
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing(_))
+    }
+
     /// What is known of the features that are there.
-    fn known(&self) -> Option<&Known> {
+    pub(super) fn known(&self) -> Option<&Known> {
         match self {
             Self::Found { known, .. } => Some(known),
             Self::Unreadable(_) | Self::Missing(_) => None,
@@ -60,11 +63,6 @@ impl State {
     /// The number of features that are there.
     pub(super) fn count(&self) -> usize {
         self.known().map_or(0, |known| known.count)
-    }
-
-    /// The hash of the features that are there.
-    pub(super) fn hash(&self) -> u64 {
-        self.known().map_or(0, |known| known.hash)
     }
 }
 
@@ -105,11 +103,6 @@ pub struct Extracted {
     pub turned: Vec<String>,
 }
 
-/// Hash of a file's content.
-pub(super) fn content_hash(bytes: &[u8]) -> u64 {
-    fingerprint([bytes])
-}
-
 impl Collection {
     /// Finds the features of those photographs in a part of the work that have no features yet, have changed since, or
     /// whose file of features is damaged. Photographs that could not be read are tried again. The work runs on the
@@ -130,7 +123,7 @@ impl Collection {
             return Err(Error::format(self.root(), NO_ROOT));
         }
         self.remove_unfinished(shard, "features", todo.iter().map(|&i| self.features_path(i)))?;
-        let found = Extraction::new(self, &todo, &cpu)?.run(&cpu, processors)?;
+        let found = Extraction::run(self, &todo, &cpu, processors)?;
         let all_unreadable = match shard == Shard::ALL {
             true => found.unreadable.len(),
             false => self.states(&cpu)?.iter().filter(|state| state.is_unreadable()).count(),
@@ -146,7 +139,7 @@ impl Collection {
     pub fn features(&self, index: usize) -> Result<PhotographFeatures> {
         Ok(match self.stored(index)? {
             Found::Missing => PhotographFeatures::Missing,
-            stored => match stored.or_made_by("features", &self.features_path(index))?.outcome {
+            stored => match stored.or_made_by("features", &self.features_path(index))? {
                 Ok((_, features)) => PhotographFeatures::Found(features),
                 Err(reason) => PhotographFeatures::Unreadable(reason),
             },
@@ -235,23 +228,18 @@ impl Collection {
         outcome: &Readable<Features>,
     ) -> Result<()> {
         let (head, body) = encode(origin, outcome);
-        let made_from = self.features_fingerprint(index);
-        record::write(disk, &self.features_path(index), Kind::Features, made_from, &head, &[&body])
+        record::write(disk, &self.features_path(index), self.features_made(index), &head, &[&body])
     }
 
-    fn stored(&self, index: usize) -> Result<Found<FeatureFile<(Known, Features)>>> {
-        let read =
-            record::read(&self.features_path(index), Kind::Features, self.features_fingerprint(index))?;
-        let decoded = read.map(|(head, body)| {
-            let FeatureFile { origin, outcome } = decode_head(&head)?;
-            let outcome = match outcome {
-                Ok(known) => Ok((known, decode_body(&known, &body)?)),
-                Err(reason) => Err(reason),
-            };
-            Some(FeatureFile { origin, outcome })
+    fn stored(&self, index: usize) -> Result<Found<Readable<(Known, Features)>>> {
+        let read = record::read(&self.features_path(index), self.features_made(index))?;
+        let decoded = read.decoded(NO_FEATURES, |(head, body)| {
+            let (origin, outcome) = decode_head(&head)?;
+            let features = |known| Some((known, decode_body(&known, &body)?));
+            Some((origin, outcome.map(features).transpose()?))
         });
-        Ok(decoded.or_unfit("holds no features").and_then(|file| match self.is_of(index, &file.origin) {
-            true => Found::Whole(file),
+        Ok(decoded.and_then(|(origin, outcome)| match self.is_of(index, &origin) {
+            true => Found::Whole(outcome),
             false => Found::Missing,
         }))
     }
@@ -263,15 +251,14 @@ impl Collection {
         all.filter(|p| masked && p.beside.is_none()).map(|p| p.name.clone()).collect()
     }
 
-    fn head(&self, index: usize) -> Result<Found<FeatureFile<Known>>> {
-        let path = self.features_path(index);
-        let head = record::read_head(&path, Kind::Features, self.features_fingerprint(index))?;
-        Ok(head.map(|head| decode_head(&head)).or_unfit("holds no features"))
+    fn head(&self, index: usize) -> Result<Found<(Origin, Readable<Known>)>> {
+        let head = record::read_head(&self.features_path(index), self.features_made(index))?;
+        Ok(head.decoded(NO_FEATURES, |head| decode_head(&head)))
     }
 
     /// The files from which the features of a photograph were made.
     pub(super) fn origin(&self, index: usize) -> Result<Option<Origin>> {
-        Ok(self.head(index)?.whole().map(|file| file.origin))
+        Ok(self.head(index)?.whole().map(|(origin, _)| origin))
     }
 
     /// Checks that a photograph is still the file that was searched for features.
@@ -303,7 +290,7 @@ impl Collection {
     /// The state of a photograph, from the head of its file.
     pub(super) fn state(&self, index: usize) -> Result<State> {
         Ok(match self.head(index)? {
-            Found::Whole(file) if self.is_of(index, &file.origin) => match file.outcome {
+            Found::Whole((origin, outcome)) if self.is_of(index, &origin) => match outcome {
                 Ok(known) => State::Found { known, key: self.key(index, &known) },
                 Err(reason) => State::Unreadable(reason),
             },
@@ -327,7 +314,7 @@ impl Collection {
     pub(super) fn load(&self, index: usize, states: &[State]) -> Result<Arc<Features>> {
         let path = || self.features_path(index);
         let stored = self.stored(index)?.or_made_by("features", &path())?;
-        match (stored.outcome, &states[index]) {
+        match (stored, &states[index]) {
             (Ok((found, features)), State::Found { known, .. }) if found == *known => Ok(Arc::new(features)),
             _ => Err(Error::format(path(), "was made anew meanwhile; run this stage again")),
         }
@@ -339,22 +326,19 @@ impl Collection {
         let path = self.path_of(index);
         let as_described = || Metadata::read(&path).is_ok_and(|now| now == photograph.metadata);
         let (bytes, file) = as_scanned(&path, &photograph.file, as_described)?;
-        let beside = match &photograph.beside {
-            None => None,
-            Some(version) => {
-                let path = self.beside_path(index).map_err(|e| e.to_string())?;
-                let path = path.ok_or("its mask, or its file of features, is gone")?;
-                let read = match self.is_one_file() {
-                    true => unread(&path, version),
-                    false => as_scanned(&path, version, || true),
-                };
-                let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
-                Some((path, bytes, version))
-            }
+        let beside = |version: &FileVersion| -> Readable<_> {
+            let path = self.beside_path(index).map_err(|e| e.to_string())?;
+            let path = path.ok_or("its mask, or its file of features, is gone")?;
+            let read = match self.is_one_file() {
+                true => unread(&path, version),
+                false => as_scanned(&path, version, || true),
+            };
+            let (bytes, version) = read.map_err(|e| format!("{} {e}", path.display()))?;
+            Ok(((path, bytes), version))
         };
-        let of_beside = beside.as_ref().map(|(_, _, version)| *version);
+        let (beside, of_beside) = photograph.beside.as_ref().map(beside).transpose()?.unzip();
         let origin = Origin { photograph: file, beside: of_beside, imported: false };
-        Ok(Sources { photograph: bytes, beside: beside.map(|(path, bytes, _)| (path, bytes)), origin })
+        Ok(Sources { photograph: bytes, beside, origin })
     }
 
     /// Those of these photographs that cannot be searched without another scan, with the reasons; the folder alone if it is
@@ -380,19 +364,17 @@ impl Collection {
 
     /// The error for a stage that needs the features of a photograph that has none.
     pub(super) fn without_features(&self, index: usize) -> Error {
+        let name = &self.photographs()[index].name;
         match self.changed(&[index], &Cpu::sequential()).map(|mut changed| changed.pop()) {
             Err(error) => error,
             Ok(Some((name, reason))) => Error::format(name, reason),
-            Ok(None) => Error::format(
-                &self.photographs()[index].name,
-                "has no features; run the stage `features` first",
-            ),
+            Ok(None) => Error::format(name, "has no features; run the stage `features` first"),
         }
     }
 
     /// The error for a missing stage, or that for missing features, which come before.
     pub(super) fn unless_without_features(&self, states: &[State], missing: Error) -> Error {
-        let first = states.iter().position(|state| matches!(state, State::Missing(_)));
+        let first = states.iter().position(State::is_missing);
         first.map_or(missing, |index| self.without_features(index))
     }
 
@@ -401,23 +383,18 @@ impl Collection {
         if self.resolved() == PairChoice::Matches {
             return Ok(());
         }
-        let form = |(i, state): (usize, &State)| {
-            state.known().filter(|known| known.count > 0).map(|known| (i, known.form))
-        };
-        let mut forms = states.iter().enumerate().filter_map(form);
+        let known =
+            self.photographs().iter().zip(states).filter_map(|(p, state)| Some((&p.name, state.known()?)));
+        let mut forms = known.filter(|(_, known)| known.count > 0).map(|(name, known)| (name, known.form));
         let Some((first, form)) = forms.next() else { return Ok(()) };
-        let name = |i: usize| &self.photographs()[i].name;
         if form.dimension == 0 {
             return Err(Error::Mismatch(format!(
-                "features of {} have no descriptors to be compared: give matches, too, or others",
-                name(first)
+                "features of {first} have no descriptors to be compared: give matches, too, or others"
             )));
         }
         let Some((other, unlike)) = forms.find(|(_, other)| *other != form) else { return Ok(()) };
         Err(Error::Mismatch(format!(
-            "descriptors of {} have {form}, those of {} {unlike}: a collection needs features of one kind",
-            name(first),
-            name(other)
+            "descriptors of {first} have {form}, those of {other} {unlike}: a collection needs features of one kind"
         )))
     }
 }
@@ -433,13 +410,11 @@ struct Sources {
 /// Stands in for the content of a file that is not read; fails if the file has changed since the scan.
 fn unread(path: &Path, scanned: &FileVersion) -> Readable<(Vec<u8>, FileVersion)> {
     let now = FileVersion::of(&std::fs::metadata(path).map_err(|e| e.to_string())?);
-    match now.is_untouched(scanned) {
-        true => Ok((Vec::new(), now)),
-        false => Err(CHANGED.into()),
-    }
+    if now.is_untouched(scanned) { Ok((Vec::new(), now)) } else { Err(CHANGED.into()) }
 }
 
-const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
+pub(super) const CHANGED: &str = "has changed since the scan; run the stage `scan` again";
+const NO_FEATURES: &str = "holds no features";
 const NO_ROOT: &str = "this folder of photographs is not there on this machine; give it the same path on every machine, or run \
                        the stage `scan` again";
 
@@ -457,7 +432,7 @@ fn as_scanned(
         Err(Error::Io { source, .. }) => return Err(source.to_string()),
         Err(other) => return Err(other.to_string()),
     };
-    let version = FileVersion { content: Some(content_hash(&bytes)), ..FileVersion::of(&meta) };
+    let version = FileVersion { content: Some(fingerprint([&bytes[..]])), ..FileVersion::of(&meta) };
     let is_same = version.is_same(scanned);
     let is_touched =
         !is_same && scanned.content.is_none() && version.bytes == scanned.bytes && as_described();

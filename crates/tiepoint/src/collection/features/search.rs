@@ -11,8 +11,7 @@
 use super::file::{Origin, Readable};
 use super::given::Given;
 use super::{CHANGED, Collection, Extracted, Sources};
-use crate::collection::pace::Pace;
-use crate::collection::workers::{Job, Stop, for_each_of, side_by_side};
+use crate::collection::workers::{Job, Pace, Stop, for_each_of, side_by_side};
 use crate::device::{Cancel, Computing, Cpu, Processor};
 use crate::feature::sift::Sift;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
@@ -30,8 +29,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tiepoint_gpu::lock;
 
-/// Photographs that a GPU searches at a time. The number is fixed, because the memory that a GPU keeps between batches
-/// fits batches of one length only.
+/// Photographs that a GPU searches at a time: a fixed number, because the memory it keeps fits batches of one length.
 const BATCH: usize = 8;
 
 /// How often a GPU's thread looks whether the GPU is open by now.
@@ -82,16 +80,15 @@ impl Photograph {
     /// Its structure with the corners, in pixels of the image; `None` if it is too small.
     fn structure(&self, cpu: &Cpu) -> Result<Option<(Structure, Vec<Keypoint>)>> {
         let structure = Structure::of((self.image.view(), self.mask.as_ref().map(Image::view)), cpu)?;
-        structure.map(|of| Ok((of.corners(cpu)?, of))).transpose().map(|of| of.map(|(k, of)| (of, k)))
+        structure.map(|of| of.corners(cpu).map(|corners| (of, corners))).transpose()
     }
 
     /// Features found in the image, in pixels of the photograph.
     fn in_full_size(&self, mut found: Features) -> Features {
         let searched = self.image.size();
         if searched != self.size && !searched.is_empty() {
-            let factor = |whole: usize, part: usize| whole as f32 / part as f32;
-            let (fx, fy) =
-                (factor(self.size.width, searched.width), factor(self.size.height, searched.height));
+            let Size { width, height } = self.size;
+            let (fx, fy) = (width as f32 / searched.width as f32, height as f32 / searched.height as f32);
             for k in &mut found.keypoints {
                 (k.x, k.y) = ((k.x + 0.5) * fx - 0.5, (k.y + 0.5) * fy - 0.5);
                 k.scale *= (fx * fy).sqrt();
@@ -103,16 +100,10 @@ impl Photograph {
 
 impl Collection {
     /// The structure of a photograph, and its corners in pixels of the photograph; `None` for one that is too small.
-    pub(in crate::collection) fn structure(
-        &self,
-        index: usize,
-        cpu: &Cpu,
-    ) -> Result<Option<(Structure, Features)>> {
+    pub(crate) fn structure(&self, index: usize, cpu: &Cpu) -> Result<Option<(Structure, Features)>> {
         let sources = self.sources(index).map_err(|reason| Error::format(self.path_of(index), reason))?;
-        if self
-            .origin(index)?
-            .is_some_and(|then| then.photograph.content != sources.origin.photograph.content)
-        {
+        let then = self.origin(index)?.map(|origin| origin.photograph.content);
+        if then.is_some_and(|content| content != sources.origin.photograph.content) {
             return Err(Error::format(self.path_of(index), CHANGED));
         }
         let photograph = self.decode(index, &sources)?;
@@ -147,41 +138,34 @@ impl Collection {
 }
 
 impl<'c> Extraction<'c> {
-    pub(super) fn new(collection: &'c Collection, todo: &'c [usize], cpu: &Cpu) -> Result<Self> {
+    /// Searches these photographs, and tells what it found of them.
+    pub(super) fn run(
+        collection: &'c Collection,
+        todo: &'c [usize],
+        cpu: &Cpu,
+        processors: &[Processor],
+    ) -> Result<Extracted> {
         let sift = collection.options().features.sift;
+        let detector = Detector::Sift(sift);
         let cross = collection.options().modality == Modality::Cross;
-        Ok(Self {
-            collection,
-            detector: Detector::Sift(sift),
-            sift: cross.then(|| Sift::new(sift)).transpose()?,
-            watched: cpu.begin_task("features", todo.len()),
-            next: AtomicUsize::new(0),
-            todo,
-            unreadable: Mutex::default(),
-            failed: Mutex::default(),
-            turned: Mutex::default(),
-            disk: Disk::meanwhile(collection.syncs()),
-        })
-    }
-
-    /// Searches all photographs, and tells what it found of them.
-    pub(super) fn run(self, cpu: &Cpu, processors: &[Processor]) -> Result<Extracted> {
-        if !self.todo.is_empty() {
-            self.search(cpu, processors)?;
+        let sift = cross.then(|| Sift::new(sift)).transpose()?;
+        let (watched, disk) = (cpu.begin_task("features", todo.len()), Disk::meanwhile(collection.syncs()));
+        let (next, unreadable, failed, turned) = Default::default();
+        let all = Self { collection, detector, sift, watched, next, todo, unreadable, failed, turned, disk };
+        if !todo.is_empty() {
+            all.search(cpu, processors)?;
         }
-        self.disk.finish()?;
-        let mut turned = self.turned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.disk.finish()?;
+        let name = |i: usize| collection.photographs()[i].name.clone();
+        let mut turned = all.turned.into_inner().unwrap_or_else(PoisonError::into_inner);
         turned.sort_unstable();
-        let turned = turned.into_iter().map(|i| self.collection.photographs()[i].name.clone()).collect();
-        let reasons = [self.unreadable, self.failed].map(|reasons| {
+        let turned = turned.into_iter().map(name).collect();
+        let [unreadable, failed] = [all.unreadable, all.failed].map(|reasons| {
             let mut reasons = reasons.into_inner().unwrap_or_else(PoisonError::into_inner);
             reasons.sort();
-            let named =
-                |(i, reason): (usize, String)| (self.collection.photographs()[i].name.clone(), reason);
-            reasons.into_iter().map(named).collect()
+            reasons.into_iter().map(|(i, reason)| (name(i), reason)).collect::<Vec<_>>()
         });
-        let [unreadable, failed]: [Vec<_>; 2] = reasons;
-        let searched = self.todo.len() - unreadable.len() - failed.len();
+        let searched = todo.len() - unreadable.len() - failed.len();
         Ok(Extracted { searched, unreadable, failed, turned, ..Extracted::default() })
     }
 
@@ -285,7 +269,15 @@ impl<'c> Extraction<'c> {
             while !stop.is_set()
                 && let Some(index) = self.next()
             {
-                let found = self.read(index, |sources| self.given(index, sources, &given))?;
+                let found = self.read(index, |sources| {
+                    let name = &self.collection.photographs()[index].name;
+                    let find = |size| given.features_of(name, sources.beside.as_ref(), size);
+                    let (found, turned) = self.collection.given(index, sources, find)?;
+                    if turned {
+                        lock(&self.turned).push(index);
+                    }
+                    Ok((sources.origin.clone(), found?))
+                })?;
                 if let Some((origin, features)) = found {
                     self.write(index, &origin, &Ok(features))?;
                 }
@@ -293,17 +285,6 @@ impl<'c> Extraction<'c> {
             Ok(())
         };
         side_by_side(cpu, (0..cpu.threads().min(self.todo.len())).map(|_| Box::new(work) as _).collect())
-    }
-
-    /// The features that are given for a photograph.
-    fn given(&self, index: usize, sources: &Sources, given: &Given<'_>) -> Result<(Origin, Features)> {
-        let name = &self.collection.photographs()[index].name;
-        let find = |size| given.features_of(name, sources.beside.as_ref(), size);
-        let (found, turned) = self.collection.given(index, sources, find)?;
-        if turned {
-            lock(&self.turned).push(index);
-        }
-        Ok((sources.origin.clone(), found?))
     }
 
     /// Records that a photograph cannot be read.
@@ -348,16 +329,10 @@ impl<'c> Extraction<'c> {
     }
 
     /// Reads photographs until none are left. Each goes to the GPUs, or is searched on `cpu` where that is sooner; at the
-    /// end also some that wait for the GPUs. What `cpu` searches when `handed_over` is set goes to the GPUs.
-    fn read_all(
-        &self,
-        stop: &Stop,
-        cpu: &Cpu,
-        shared: &Shared<'_>,
-        handed_over: Option<&Cancel>,
-    ) -> Result<()> {
+    /// end also some that wait for the GPUs. What `cpu` searches when `to_gpus` is set goes to the GPUs.
+    fn read_all(&self, stop: &Stop, cpu: &Cpu, shared: &Shared<'_>, to_gpus: Option<&Cancel>) -> Result<()> {
         let to_the_end = self.detector.open(&cpu.clone().into())?;
-        let until_then = handed_over.map(|cancel| cpu.clone().cancelled_by(cancel).into());
+        let until_then = to_gpus.map(|cancel| cpu.clone().cancelled_by(cancel).into());
         let until_then = until_then.map(|cpu| self.detector.open(&cpu)).transpose()?;
         while !stop.is_set()
             && let Some(index) = self.next()
@@ -514,8 +489,7 @@ impl<'p> Shared<'p> {
         if self.pays_here(&state) { state.waiting.pop_back() } else { None }
     }
 
-    /// Fills `ready` up to a batch with the photographs that wait for a GPU, and waits only if it would be empty.
-    /// Returns false at the end.
+    /// Fills `ready` up to a batch with photographs that wait for a GPU; waits only if it is empty. False at the end.
     fn take(&self, ready: &mut Vec<Photograph>, stop: &Stop) -> bool {
         let taken = stop.wait_for(&self.state, &self.changed, |state| {
             let taken = state.waiting.len().min(BATCH - ready.len());
