@@ -48,7 +48,12 @@ impl<'o> Given<'o> {
         let features = match (&self.file, file) {
             (Some(all), _) => {
                 let found = all.features(name).map_err(fault)?;
-                found.ok_or_else(|| none(format!("{} has no group {name}", path.display())))?
+                found.ok_or_else(|| {
+                    none(format!(
+                        "{} has no group {name} (links to other files are not followed)",
+                        path.display()
+                    ))
+                })?
             }
             (None, Some((path, bytes))) => files::parse(bytes, files::FeatureFormat::of(path)?, path)?,
             (None, None) => return Err(none(wanted(&self.place, name))),
