@@ -134,7 +134,7 @@ def write(
 
 
 def read_features(path: _Path) -> Features:
-    """Read features: ``.csv``, ``.json``, ``.npz``, ``.sift`` (Lowe, VLFeat) or ``.txt`` (COLMAP)."""
+    """Read features: ``.csv``, ``.json``, ``.npz``, ``.sift`` (VLFeat) or ``.txt`` (COLMAP)."""
     return _core.read_features(path)
 
 
