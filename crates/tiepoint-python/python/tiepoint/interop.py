@@ -110,7 +110,7 @@ def from_opencv(
     Raises
     ------
     ImageError
-        When keypoints lie more than a pixel outside of the image.
+        When keypoints lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
@@ -315,7 +315,7 @@ def from_lafs(
     Raises
     ------
     ImageError
-        When `lafs` have another shape, or lie more than a pixel outside of the image.
+        When `lafs` have another shape, or lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
@@ -349,7 +349,7 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     Raises
     ------
     ImageError
-        When there are no keypoints, or when they lie more than a pixel outside of the image.
+        When there are no keypoints, or when they lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
