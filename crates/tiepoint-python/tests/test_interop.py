@@ -213,3 +213,4 @@ def test_what_does_not_fit_is_an_error_of_this_package():
         interop.matches_from_hloc({"matches0": np.array([0, -1, 1]), "matching_scores0": np.ones(2)})
     batch = {"matches0": np.array([[-1, 3]]), "matching_scores0": np.array([[0.0, 0.75]], np.float32)}
     assert interop.matches_from_hloc(batch).distance.tolist() == [0.5]
+        lambda: tp.Features.from_arrays(xy=[[300, 200]], image_size=shape),

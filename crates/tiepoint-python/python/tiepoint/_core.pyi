@@ -83,7 +83,7 @@ class Features:
         octave: npt.ArrayLike | None = None,
         layer: npt.ArrayLike | None = None,
         descriptors: npt.ArrayLike | None = None,
-        image_size: _Size = ...,
+        image_size: Sequence[float] | npt.NDArray[Any] | None = None,
         device: _Device = None,
     ) -> Features: ...
     @property

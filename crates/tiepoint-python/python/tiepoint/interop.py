@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays
 from ._core import Features
 from ._features import check_places, check_unit
-from .errors import ImageError, MismatchError, OptionError
+from .errors import ImageError, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,19 +139,8 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=_size(image_size),
+        image_size=image_size,
     )
-
-
-def _size(given: Any) -> tuple[int, int]:
-    """Width and height; fails for the shape of an array, whose first value is the height."""
-    told = [int(value) for value in given]
-    if len(told) != 2 or min(told) < 0:
-        raise OptionError(
-            f"option image_size is {tuple(told)}: expected (width, height), which are image.shape[1::-1] of an array"
-        )
-    width, height = told
-    return width, height
 
 
 def _within(**columns: Any) -> Features:
@@ -333,7 +322,7 @@ def from_lafs(
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=_size(image_size),
+        image_size=image_size,
     )
 
 
@@ -353,7 +342,7 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     """
     import numpy as np
 
-    names = ("keypoints", "scores", "scales", "oris", "descriptors", "image_size")
+    names = ("keypoints", "scores", "keypoint_scores", "scales", "oris", "descriptors", "image_size")
     there = {name: _arrays.array(stored[name], name) for name in names if name in stored}
     if "keypoints" not in there:
         raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
@@ -366,7 +355,7 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
         angle=there.get("oris"),
         response=there.get("scores"),
         descriptors=descriptors,
-        image_size=_size(there.get("image_size", (0, 0))),
+        image_size=there.get("image_size", (0, 0)),
     )
 
 
