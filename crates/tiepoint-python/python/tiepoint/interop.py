@@ -327,13 +327,16 @@ def from_lafs(
 
 
 def from_hloc(stored: Mapping[str, Any]) -> Features:
-    """Features from the arrays that hloc stores for an image; the inverse of `to_hloc`.
+    """Features from the arrays that hloc stores for an image, or that LightGlue takes; the inverse of `to_hloc` and of
+    `to_lightglue`.
 
     Parameters
     ----------
     stored : mapping
         A group of an HDF5 file, or a dictionary: ``keypoints`` (N, 2) and, if they exist, ``scores``, ``scales``,
         ``oris``, ``descriptors`` (D, N) and ``image_size``. Descriptors of bytes stay bytes: unit vectors times 512.
+        With ``keypoint_scores`` they are LightGlue's, also as a batch of one: ``descriptors`` are (N, D), and with
+        ``oris``, as SIFT has them, places have ½ more than here.
 
     Raises
     ------
@@ -346,14 +349,20 @@ def from_hloc(stored: Mapping[str, Any]) -> Features:
     there = {name: _arrays.array(stored[name], name) for name in names if name in stored}
     if "keypoints" not in there:
         raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
+    of_lightglue = "keypoint_scores" in there
+    if of_lightglue and there["keypoints"].ndim == 3:
+        if len(there["keypoints"]) != 1:
+            raise ImageError(f"keypoints have the shape {there['keypoints'].shape}: expected those of one image, (1, N, 2)")
+        there = {name: array[0] for name, array in there.items()}
     descriptors = there.get("descriptors")
-    if descriptors is not None:
-        descriptors = np.ascontiguousarray(descriptors.T, np.uint8 if descriptors.dtype == np.uint8 else np.float32)
+    if descriptors is not None and not of_lightglue:
+        descriptors = descriptors.T
+    xy = there["keypoints"]
     return _within(
-        xy=there["keypoints"],
+        xy=xy - np.float32(0.5) if of_lightglue and "oris" in there else xy,
         scale=there.get("scales"),
-        angle=there.get("oris"),
-        response=there.get("scores"),
+        angle=np.remainder(there["oris"], 2 * np.pi) if "oris" in there else None,
+        response=there.get("scores", there.get("keypoint_scores")),
         descriptors=descriptors,
         image_size=there.get("image_size", (0, 0)),
     )
@@ -431,9 +440,11 @@ def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
     broken = to[~(np.isfinite(to) & (to == np.trunc(to)))]
     if len(broken):
         raise ImageError(f"matches0 holds {broken[0]}: expected whole numbers, -1 for none")
-    to = to.astype(np.int64)
+    # Without a sign, −1 is the greatest number.
+    none = np.iinfo(to.dtype).max if to.dtype.kind == "u" else -1
+    to = np.where(to == none, -1, to.astype(np.int64))
     [rows] = np.nonzero(to >= 0)
-    scores = np.ravel(np.asarray(stored.get("matching_scores0", np.ones(len(to))), np.float32))
+    scores = np.ravel(_arrays.array(stored.get("matching_scores0", np.ones(len(to))), "matching_scores0")).astype(np.float32)
     if len(scores) != len(to):
         raise MismatchError(f"there are {len(scores)} of matching_scores0 and {len(to)} of matches0: expected as many")
     pairs = np.stack([rows.astype(np.int64), to[rows]], 1)

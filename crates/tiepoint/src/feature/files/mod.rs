@@ -8,8 +8,8 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | these, descriptors in 8 bits |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | the same |
 //!
-//! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores`, `scales`, `oris`,
-//! `image_size`), with numbers of any type; all arrays but the positions may be missing. hloc's `.h5` is read as features of
+//! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores` or `keypoint_scores`, `scales`,
+//! `oris`, `image_size`), with numbers of any type; all arrays but the positions may be missing. hloc's `.h5` is read as features of
 //! a collection (`collect --features`) and not written.
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
