@@ -234,13 +234,13 @@ impl Features {
     ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors). Descriptors on a CUDA device stay there, and
     ///     are not copied; they must not be changed as long as these features exist.
     /// image_size : tuple of int, optional
-    ///     Width and height of the image; (0, 0) if it is not known.
+    ///     Width and height of the image; not given, or (0, 0), if they are not known.
     /// device : Device or str, optional
     ///     The CUDA device on which descriptors lie, if it is not the one named by its number. Other columns may lie
     ///     there, too, and are copied to the host.
     #[staticmethod]
     #[pyo3(signature = (*, xy, scale = None, angle = None, response = None, sign = None, octave = None, layer = None,
-        descriptors = None, image_size = (0, 0), device = None))]
+        descriptors = None, image_size = None, device = None))]
     #[expect(clippy::too_many_arguments, reason = "the columns of a table, each by its name")]
     fn from_arrays<'py>(
         py: Python<'py>,
@@ -252,7 +252,7 @@ impl Features {
         octave: Option<&Bound<'py, PyAny>>,
         layer: Option<&Bound<'py, PyAny>>,
         descriptors: Option<&Bound<'py, PyAny>>,
-        image_size: (usize, usize),
+        image_size: Option<&Bound<'py, PyAny>>,
         device: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let here = |given: &Bound<'py, PyAny>, what| on_host(py, given, device, what);
@@ -277,7 +277,11 @@ impl Features {
             layer: layer[i],
         };
         let keypoints: Vec<Keypoint> = (0..n).map(keypoint).collect();
-        let image = Size::new(image_size.0, image_size.1);
+        Keypoint::check(&keypoints).map_err(|reason| wrong_image(&reason))?;
+        let image = image_size.map_or(Ok(Size::default()), |given| {
+            let (width, height) = checker(py)?.call_method1("size", (given,))?.extract()?;
+            Ok::<_, PyErr>(Size::new(width, height))
+        })?;
         if let Some(descriptors) = descriptors
             && let Place::Cuda(id) = place(descriptors, "descriptors")?
         {
@@ -294,7 +298,7 @@ impl Features {
         }
         let (descriptors, dimension) = match descriptors {
             None => (Descriptors::U8(vec![]), 0),
-            Some(descriptors) => read_descriptors(descriptors, n)?,
+            Some(descriptors) => read_descriptors(&here(descriptors, "descriptors")?, n)?,
         };
         let found = tiepoint::feature::Features { keypoints, descriptors, dimension, image };
         found.check().map_err(raised)?;
@@ -500,14 +504,21 @@ fn filled<T: Element + Copy>(
     given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(&given, what, Some(n)))
 }
 
-/// The column itself, or a copy on the host if it lies on a CUDA device.
+/// The module that checks what is given as an array.
+fn checker(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("tiepoint._arrays")
+}
+
+/// The column as an array of numbers, or a copy on the host if it lies on a CUDA device.
 fn on_host<'py>(
     py: Python<'py>,
     column: &Bound<'py, PyAny>,
     device: Option<&Bound<'py, PyAny>>,
     what: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Place::Cuda(id) = place(column, what)? else { return Ok(column.clone()) };
+    let Place::Cuda(id) = place(column, what)? else {
+        return checker(py)?.call_method1("array", (column, what));
+    };
     let processor = cuda_device(py, device, id)?.get().settled(py)?;
     let gpu = gpu_for(processor.gpu(), id, what)?;
     Tensor::of(column, gpu, what)?.into_host(py, gpu, what)

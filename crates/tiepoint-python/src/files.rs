@@ -3,7 +3,9 @@
 use crate::device::{abandonable, bytes, count, writing};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
+use crate::geometry::model_of;
 use crate::image::{Input, any_output, output, rows, table, values, vector};
+use crate::matching::NamedModel;
 use crate::stereo::with_nan;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -18,7 +20,7 @@ use tiepoint::geometry::calibration::{
 use tiepoint::image::{Compression, Known, OutputFormat, ReadOptions, Size};
 use tiepoint::matching::{
     Match,
-    files::{self as match_files, MatchFormat, MatchRow, ReadMatches},
+    files::{self as match_files, MatchFormat, MatchRow, MatchedImages, ReadMatches},
 };
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
@@ -115,6 +117,7 @@ pub(crate) fn write_matches(
     distance: &Bound<'_, PyAny>,
     ratio: &Bound<'_, PyAny>,
     inliers: Option<&Bound<'_, PyAny>>,
+    model: Option<NamedModel<'_>>,
 ) -> PyResult<()> {
     let pairs = table::<i64, 2>(pairs, "pairs")?;
     let n = Some(pairs.len());
@@ -136,8 +139,13 @@ pub(crate) fn write_matches(
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
     let format = format.map(MatchFormat::from_name).transpose().map_err(raised)?;
+    let model = model.as_ref().map(model_of).transpose()?;
+    let sizes = [a.get().found(py)?.image, b.get().found(py)?.image];
+    let sizes = Some(sizes).filter(|sizes| !sizes.iter().any(|size| size.is_empty()));
     writing(py, move || {
-        match_files::write_matches(&path, format, [names.0.as_str(), names.1.as_str()], &rows)
+        let names = [names.0.as_str(), names.1.as_str()];
+        let images = MatchedImages { sizes, model, ..names.into() };
+        match_files::write_matches(&path, format, images, &rows)
     })?
     .map_err(raised)
 }

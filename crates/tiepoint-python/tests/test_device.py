@@ -343,6 +343,7 @@ MISTAKEN = {
     "no cameras": (lambda g, f: tp.estimate(f.xy, f.xy, "essential"), "needs the cameras: expected K"),
     "a camera of two rows": (lambda g, f: tp.estimate(f.xy, f.xy, "essential", K=np.eye(3)[:2]), r"\(2, 3\): expected \(3, 3\)$"),
     "a threshold below 0": (lambda g, f: tp.estimate(f.xy, f.xy, threshold=-3), "option threshold is -3: expected above 0"),
+    "a threshold without end": (lambda g, f: tp.estimate(f.xy, f.xy, threshold=np.inf), "is inf: expected finite and above 0 pixels"),
     "half a row": (lambda g, f: tp.warp(g, np.eye(3), shape=(10.5, 10)), r"option shape is \(10.5, 10\): expected rows and columns"),
     "one side": (lambda g, f: tp.warp(g, np.eye(3), shape=100), "option shape is 100: expected rows and columns"),
     "a camera in place of a calibration": (lambda g, f: tp.rectify(g, g, np.eye(3)), "type ndarray: expected a StereoCalibration"),

@@ -179,6 +179,36 @@ def test_features_of_other_programs(features):
             tp.Features.from_arrays(xy=[[1, 2]], **{name: np.array([value])})
 
 
+def test_arrays_of_other_programs_are_checked():
+    class Lent:
+        """An array that is lent by DLPack alone."""
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **given):
+            return self.array.__dlpack__(**given)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    xy = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    plain = tp.Features.from_arrays(xy=xy, descriptors=np.eye(2, dtype=np.float32), image_size=(9, 8))
+    for size in ([9, 8], np.array([9, 8]), (9.0, 8.0)):
+        lent = tp.Features.from_arrays(xy=Lent(xy), descriptors=Lent(np.eye(2, dtype=np.float32)), image_size=size)
+        assert lent == plain and lent.image_size == (9, 8)
+    for wrong, told in [
+        ({"xy": xy * np.nan}, "feature 0 holds a number that is infinite or not a number"),
+        ({"xy": xy, "scale": [1, np.inf]}, "feature 1 holds a number that is infinite"),
+        ({"xy": np.ma.array(xy, mask=xy > 2)}, "xy is a masked array with masked values"),
+        ({"xy": xy, "descriptors": np.ma.array(xy, mask=xy > 2)}, "descriptors is a masked array"),
+        ({"xy": xy.astype(str)}, "xy holds <U32: expected numbers"),
+        ({"xy": xy, "descriptors": xy.astype(str)}, "descriptors holds <U32: expected numbers"),
+    ]:
+        with pytest.raises(tp.ImageError, match=told):
+            tp.Features.from_arrays(**wrong)
+
+
 @pytest.mark.parametrize("dtype", [">f4", "f8", "f2"])
 def test_descriptors_of_any_floats_are_taken(dtype):
     values = np.random.default_rng(1).integers(0, 9, (4, 8)) / 16

@@ -93,7 +93,11 @@ def test_matches_are_written(tmp_path, features):
     found = tp.io.read_matches(tmp_path / "ties.json")
     assert found.names == ("x.png", "y.png") and np.array_equal(found.pairs, tie.pairs)
     assert np.array_equal(found.inliers, tie.inliers) and "matches" in repr(found)
-    with pytest.raises(tp.FormatError, match=r"`collect\(…, pairs=\"matches\", list=FILE\)`"):
+    stored = json.loads((tmp_path / "ties.json").read_text())
+    with np.load(tmp_path / "ties.npz") as arrays:
+        assert stored["sizes"] == arrays["sizes"].tolist() == [list(f.image_size) for f in features]
+        assert stored["matrix"] == arrays["matrix"].tolist() == tie.model.matrix.tolist() and stored["model"] == "homography"
+    with pytest.raises(tp.FormatError, match=r"`collect\(…, options=CollectionOptions\(matches=FILE\)\)`"):
         tp.io.read_matches(tmp_path / "matches.txt")
     with pytest.raises(tp.OptionError, match="format is pastis"):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")

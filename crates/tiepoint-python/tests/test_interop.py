@@ -103,8 +103,27 @@ def test_matches_of_hloc_and_opencv(features):
     assert interop.to_dmatch(confirmed[:0]) == []
 
 
+@pytest.mark.parametrize("batched", [True, False])
+def test_lightglue_s_arrays_come_back(tmp_path, features, batched):
+    found = features[0]
+    batch = interop.to_lightglue(found)
+    stored = batch if batched else {name: array[0] for name, array in batch.items()}
+    np.savez(tmp_path / "a.npz", **stored)
+    for again in (interop.from_hloc(stored), tp.io.read_features(tmp_path / "a.npz")):
+        assert np.abs(again.xy - found.xy).max() < 1e-4 and np.array_equal(again.scale, found.scale)
+        assert np.abs(np.remainder(again.angle - found.angle + 1, 2 * np.pi) - 1).max() < 1e-5 and again.angle.min() >= 0
+        assert np.array_equal(again.response, found.response) and np.array_equal(again.descriptors, found.unit())
+        assert again.image_size == found.image_size
+    # SuperPoint has no directions, and pixels' centres at whole numbers.
+    stored = {name: stored[name] for name in ("keypoints", "keypoint_scores", "descriptors", "image_size")}
+    assert np.array_equal(interop.from_hloc(stored).xy, np.reshape(stored["keypoints"], (-1, 2)))
+    with pytest.raises(tp.ImageError, match="expected those of one image"):
+        interop.from_hloc({name: np.concatenate([array, array]) for name, array in batch.items()})
+
+
 def test_matches_of_hloc_are_whole_numbers():
     assert interop.matches_from_hloc({"matches0": np.array([[2.0, -1.0]])}).pairs.tolist() == [[0, 2]]
+    assert interop.matches_from_hloc({"matches0": np.array([2, -1]).astype(np.uint32)}).pairs.tolist() == [[0, 2]]
     for wrong, reason in [
         ([0.5, 1], "holds 0.5"),
         ([0, np.nan], "holds nan"),
@@ -113,6 +132,8 @@ def test_matches_of_hloc_are_whole_numbers():
     ]:
         with pytest.raises(tp.ImageError, match=f"matches0 (has )?{reason}"):
             interop.matches_from_hloc({"matches0": np.asarray(wrong)})
+    with pytest.raises(tp.ImageError, match="matching_scores0 holds <U1: expected numbers"):
+        interop.matches_from_hloc({"matches0": [0], "matching_scores0": np.array(["a"])})
 
 
 def test_unit_descriptors_do_not_wrap(features):
@@ -170,7 +191,7 @@ def test_what_needs_unit_vectors_refuses_others(features):
 
 
 def test_places_outside_of_the_image_are_refused(features):
-    xy = [[100.0, 50.0], [-1.0, 61.0], [20.0, 90.0]]
+    xy = [[100.0, 50.0], [-3.0, 63.0], [20.0, 90.0]]
     point = types.SimpleNamespace(pt=(20.0, 90.0), size=3.0, angle=0.0, response=1.0, octave=0, class_id=-1)
     found = tp.Features.from_arrays(xy=xy, descriptors=np.eye(3, dtype=np.float32), image_size=(100, 60))
     for refused, how_many in (
@@ -184,7 +205,7 @@ def test_places_outside_of_the_image_are_refused(features):
         told = rf"{how_many} features lie .* 100x60, the first at \(20, 90\): .*xy\[:, ::-1\]"
         with pytest.raises(tp.ImageError, match=told):
             refused()
-    assert len(tp.nearest(found[:2], found[:2])[0]) == 2, "a pixel outside is none too many"
+    assert len(tp.nearest(found[:2], found[:2])[0]) == 2, "3 pixels outside are none too many, as in OpenCV's simulated views"
     assert len(interop.from_hloc({"keypoints": xy})) == 3, "of an unknown size"
 
 
@@ -196,6 +217,7 @@ def test_what_does_not_fit_is_an_error_of_this_package():
         lambda: interop.from_opencv([point], None, shape),
         lambda: interop.from_lafs(frames, image_size=shape),
         lambda: interop.from_hloc({"keypoints": [[300, 200]], "image_size": np.array(shape)}),
+        lambda: tp.Features.from_arrays(xy=[[300, 200]], image_size=shape),
     ):
         with pytest.raises(tp.OptionError, match=r"image_size is \(240, 320, 3\): expected \(width, height\), .*1::-1"):
             refused()

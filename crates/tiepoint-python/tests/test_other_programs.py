@@ -107,6 +107,19 @@ def test_matches_in_layouts_of_others_are_read_or_refused(photographs, found, tm
     assert reasons and not any("no features are given" in reason for reason in reasons), reasons
 
 
+def test_what_is_not_read_of_hdf5_is_told(photographs, found, tmp_path):
+    hloc(tmp_path / "all.h5", found)
+    with h5py.File(tmp_path / "lzf.h5", "w") as lzf, h5py.File(tmp_path / "linked.h5", "w") as linked:
+        for name, features in found.items():
+            lzf.create_dataset(f"{name}/keypoints", data=features.xy, compression="lzf")
+            linked[name] = h5py.ExternalLink("all.h5", name)
+    for name, told in [("lzf", "32000: expected no compression or gzip"), ("linked", "no group a.png (links to other files are not followed)")]:
+        options = tp.CollectionOptions(features=tmp_path / f"{name}.h5")
+        collection = tp.Collection.scan(photographs, tmp_path / name, options, device="cpu")
+        with pytest.warns(UserWarning, match="left out"):
+            assert told in collection.extract(device="cpu")["unreadable"][0][1]
+
+
 def test_imported_matches_have_two_columns(photographs, found, tmp_path):
     collection = tp.Collection.scan(photographs, tmp_path / "work", tp.CollectionOptions(pairs="matches"), device="cpu")
     for name, features in found.items():

@@ -58,7 +58,7 @@ enum Matched {
 }
 
 /// Pixels by which a given place may be outside its picture.
-const BEYOND: f32 = 1.0;
+const BEYOND: f32 = 3.0;
 
 impl FoundPair {
     /// The pictures with matches of a file, whose places must lie in them. Control points may be anywhere on a map: those

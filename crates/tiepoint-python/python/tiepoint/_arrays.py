@@ -343,6 +343,17 @@ def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.floa
     return whole
 
 
+def size(given: Any) -> tuple[int, int]:
+    """Width and height; fails for the shape of an array, whose first value is the height."""
+    told = [int(value) for value in given]
+    if len(told) != 2 or min(told) < 0:
+        raise OptionError(
+            f"option image_size is {tuple(told)}: expected (width, height), which are image.shape[1::-1] of an array"
+        )
+    width, height = told
+    return width, height
+
+
 def batch(images: Iterable[Any]) -> Iterable[Any]:
     """Images one by one; those of an array (B, C, H, W) with their channels moved to the end."""
     shape = getattr(images, "shape", None)

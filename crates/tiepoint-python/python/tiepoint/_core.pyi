@@ -83,7 +83,7 @@ class Features:
         octave: npt.ArrayLike | None = None,
         layer: npt.ArrayLike | None = None,
         descriptors: npt.ArrayLike | None = None,
-        image_size: _Size = ...,
+        image_size: Sequence[float] | npt.NDArray[Any] | None = None,
         device: _Device = None,
     ) -> Features: ...
     @property
@@ -285,6 +285,7 @@ def write_matches(
     distance: Any,
     ratio: Any,
     inliers: Any,
+    model: tuple[str, Any] | None,
 ) -> None: ...
 def read_disparity(path: _Path, scale: float | None, signed: bool | None) -> tuple[_Floats, str | None]: ...
 def write_disparity(path: _Path, disparity: Any, compress: str) -> None: ...

@@ -32,7 +32,7 @@ _TOGETHER = 8
 #: How far the mean length of unit vectors may be from 1: that of bytes is rounded, and they end at 255.
 _NEARLY_UNIT = 0.1
 #: Pixels by which a place may be outside of its image, as in `collect`.
-_BEYOND = 1
+_BEYOND = 3
 
 
 class _Detector(Options):
@@ -239,7 +239,7 @@ def check_unit(features: Features, use: str) -> None:
 
 
 def check_places(features: Features) -> None:
-    """Fails for features in the host's memory that lie more than a pixel outside of an image of known size."""
+    """Fails for features in the host's memory that lie more than 3 pixels outside of an image of known size."""
     import numpy as np
 
     size = features.image_size
@@ -249,7 +249,7 @@ def check_places(features: Features) -> None:
     if outside.any():
         (width, height), (x, y) = size, features.xy[outside][0]
         raise ImageError(
-            f"{outside.sum()} of {len(features)} features lie more than a pixel outside of the image "
+            f"{outside.sum()} of {len(features)} features lie more than {_BEYOND} pixels outside of the image "
             f"of {width}x{height}, the first at ({x:g}, {y:g}): expected places (x, y), and image_size as "
             "(width, height); if these are (row, column), as scikit-image gives them, use xy[:, ::-1]"
         )

@@ -309,8 +309,9 @@ def estimate(
         What relates them.
     threshold : float
         Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised
-        coordinates with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The command calls it
-        ``--inlier-distance``.
+        coordinates with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The residual is the harmonic
+        mean of the errors in both images, near the smaller one: if A has another unit than B, as squares of a board, first
+        multiply its points. The command calls it ``--inlier-distance``.
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int

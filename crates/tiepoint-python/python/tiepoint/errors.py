@@ -47,7 +47,7 @@ class ModelError(Error, ArithmeticError):
 
 #: What messages of the library name as the command has it, and what it is here, where the rules below do not tell.
 _HERE = {
-    "collect --matches": 'collect(…, pairs="matches", list=FILE)',
+    "collect --matches": "collect(…, options=CollectionOptions(matches=FILE))",
     "detect --no-orient": "read(…, orient=False)",
     "match --model fundamental": 'tie_points(…, "fundamental")',
     "rectify --calibration": "rectify(…, calibration)",

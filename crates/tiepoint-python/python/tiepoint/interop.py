@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays
 from ._core import Features
 from ._features import check_places, check_unit
-from .errors import ImageError, MismatchError, OptionError
+from .errors import ImageError, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ def from_opencv(
     Raises
     ------
     ImageError
-        When keypoints lie more than a pixel outside of the image.
+        When keypoints lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
@@ -139,19 +139,8 @@ def from_opencv(
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,
         descriptors=descriptors,
-        image_size=_size(image_size),
+        image_size=image_size,
     )
-
-
-def _size(given: Any) -> tuple[int, int]:
-    """Width and height; fails for the shape of an array, whose first value is the height."""
-    told = [int(value) for value in given]
-    if len(told) != 2 or min(told) < 0:
-        raise OptionError(
-            f"option image_size is {tuple(told)}: expected (width, height), which are image.shape[1::-1] of an array"
-        )
-    width, height = told
-    return width, height
 
 
 def _within(**columns: Any) -> Features:
@@ -315,7 +304,7 @@ def from_lafs(
     Raises
     ------
     ImageError
-        When `lafs` have another shape, or lie more than a pixel outside of the image.
+        When `lafs` have another shape, or lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
@@ -333,40 +322,49 @@ def from_lafs(
         scale=np.sqrt(np.abs(a * d - b * c)) / np.float32(magnification),
         angle=np.arctan2(c, a) % np.float32(2 * np.pi),
         descriptors=descriptors,
-        image_size=_size(image_size),
+        image_size=image_size,
     )
 
 
 def from_hloc(stored: Mapping[str, Any]) -> Features:
-    """Features from the arrays that hloc stores for an image; the inverse of `to_hloc`.
+    """Features from the arrays that hloc stores for an image, or that LightGlue takes; the inverse of `to_hloc` and of
+    `to_lightglue`.
 
     Parameters
     ----------
     stored : mapping
         A group of an HDF5 file, or a dictionary: ``keypoints`` (N, 2) and, if they exist, ``scores``, ``scales``,
         ``oris``, ``descriptors`` (D, N) and ``image_size``. Descriptors of bytes stay bytes: unit vectors times 512.
+        With ``keypoint_scores`` they are LightGlue's, also as a batch of one: ``descriptors`` are (N, D), and with
+        ``oris``, as SIFT has them, places have ½ more than here.
 
     Raises
     ------
     ImageError
-        When there are no keypoints, or when they lie more than a pixel outside of the image.
+        When there are no keypoints, or when they lie more than 3 pixels outside of the image.
     """
     import numpy as np
 
-    names = ("keypoints", "scores", "scales", "oris", "descriptors", "image_size")
+    names = ("keypoints", "scores", "keypoint_scores", "scales", "oris", "descriptors", "image_size")
     there = {name: _arrays.array(stored[name], name) for name in names if name in stored}
     if "keypoints" not in there:
         raise ImageError(f"there are {', '.join(sorted(stored)) or 'no arrays'}: expected keypoints at least")
+    of_lightglue = "keypoint_scores" in there
+    if of_lightglue and there["keypoints"].ndim == 3:
+        if len(there["keypoints"]) != 1:
+            raise ImageError(f"keypoints have the shape {there['keypoints'].shape}: expected those of one image, (1, N, 2)")
+        there = {name: array[0] for name, array in there.items()}
     descriptors = there.get("descriptors")
-    if descriptors is not None:
-        descriptors = np.ascontiguousarray(descriptors.T, np.uint8 if descriptors.dtype == np.uint8 else np.float32)
+    if descriptors is not None and not of_lightglue:
+        descriptors = descriptors.T
+    xy = there["keypoints"]
     return _within(
-        xy=there["keypoints"],
+        xy=xy - np.float32(0.5) if of_lightglue and "oris" in there else xy,
         scale=there.get("scales"),
-        angle=there.get("oris"),
-        response=there.get("scores"),
+        angle=np.remainder(there["oris"], 2 * np.pi) if "oris" in there else None,
+        response=there.get("scores", there.get("keypoint_scores")),
         descriptors=descriptors,
-        image_size=_size(there.get("image_size", (0, 0))),
+        image_size=there.get("image_size", (0, 0)),
     )
 
 
@@ -442,9 +440,11 @@ def matches_from_hloc(stored: Mapping[str, Any]) -> Matches:
     broken = to[~(np.isfinite(to) & (to == np.trunc(to)))]
     if len(broken):
         raise ImageError(f"matches0 holds {broken[0]}: expected whole numbers, -1 for none")
-    to = to.astype(np.int64)
+    # Without a sign, −1 is the greatest number.
+    none = np.iinfo(to.dtype).max if to.dtype.kind == "u" else -1
+    to = np.where(to == none, -1, to.astype(np.int64))
     [rows] = np.nonzero(to >= 0)
-    scores = np.ravel(np.asarray(stored.get("matching_scores0", np.ones(len(to))), np.float32))
+    scores = np.ravel(_arrays.array(stored.get("matching_scores0", np.ones(len(to))), "matching_scores0")).astype(np.float32)
     if len(scores) != len(to):
         raise MismatchError(f"there are {len(scores)} of matching_scores0 and {len(to)} of matches0: expected as many")
     pairs = np.stack([rows.astype(np.int64), to[rows]], 1)

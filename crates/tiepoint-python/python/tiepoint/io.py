@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _arrays, _core
 from ._base import Result
 from ._calibration import rectified
-from ._geometry import Model
+from ._geometry import Model, named
 from ._matching import Matches, TiePoints
 from ._stereo import Disparities
 from ._warn import warn
@@ -135,7 +135,7 @@ def write(
 
 
 def read_features(path: _Path) -> Features:
-    """Read features: ``.csv``, ``.json``, ``.npz``, ``.sift`` (Lowe, VLFeat) or ``.txt`` (COLMAP)."""
+    """Read features: ``.csv``, ``.json``, ``.npz``, ``.sift`` (VLFeat) or ``.txt`` (COLMAP)."""
     return _core.read_features(path)
 
 
@@ -217,12 +217,13 @@ def write_matches(
         ``"micmac"`` (`path` is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``,
         ``"colmap"``, ``"qgis"``.
     """
-    inliers = None
+    inliers, model = None, None
     if isinstance(matches, TiePoints):
         a, b, inliers = a or matches.a, b or matches.b, matches.inliers
+        model = None if matches.model is None else named(matches.model)
     if a is None or b is None:
         raise OptionError("the features that were matched are needed: give a and b")
-    _core.write_matches(path, format, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers)
+    _core.write_matches(path, format, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers, model)
 
 
 def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | None = None) -> npt.NDArray[np.float32]:

@@ -41,6 +41,9 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     }
     let json = if stored.is_none() { of_json(text)? } else { None };
     let written = json.or_else(|| printed(text).filter(|_| stored.is_none()));
+    // `repr` of NumPy's array has its name around the numbers, and their type behind them.
+    let named = text.trim().strip_prefix("array(").and_then(|rest| rest.rsplit_once("]]"));
+    let text = named.map_or(text, |(matrix, _)| matrix);
     let data = stored.or(written.as_deref()).unwrap_or(text);
     let number = |word: &str| {
         let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
@@ -107,6 +110,10 @@ mod tests {
         assert_eq!(parsed(&format!("\u{feff}{rows}")), Ok(H), "with a byte order mark");
         let numpy = format!("[[{}]]\n", matrix.each_ref().map(|row| row.join(" ")).join("]\n ["));
         assert_eq!(parsed(&numpy), Ok(H), "as NumPy prints it");
+        let [a, b, c] = matrix.each_ref().map(|row| row.join(", "));
+        let repr = format!("array([[{a}],\n       [{b}],\n       [{c}]], dtype=float32)");
+        assert_eq!(parsed(&repr), Ok(H), "as NumPy's repr has it");
+        assert!(parsed(&format!("{repr}\n{repr}")).is_err(), "two of them");
         let xml = format!(
             "<opencv_storage><H12><rows>3</rows><dt>d</dt><data>\n{rows}</data></H12></opencv_storage>"
         );

@@ -27,6 +27,16 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
+    /// Fails for numbers that are not finite, which a detector does not give, and names the first feature with one.
+    #[doc(hidden)]
+    pub fn check(all: &[Self]) -> Result<(), String> {
+        let is_finite = |k: &Self| [k.x, k.y, k.scale, k.angle, k.response].iter().all(|v| v.is_finite());
+        match all.iter().position(|k| !is_finite(k)) {
+            Some(i) => Err(format!("feature {i} holds a number that is infinite or not a number")),
+            None => Ok(()),
+        }
+    }
+
     /// The number of the place of a picture, of this many along each axis, in which it lies, row by row.
     pub(crate) fn place(&self, size: Size, across: usize) -> usize {
         let part =

@@ -363,7 +363,13 @@ impl Names {
     {
         match value.inner() {
             Some(inner) if !allowed.allows(inner) || !(inner.is_finite() || allowed.has_infinity()) => {
-                Err(Error::option(self.field, inner.show(), allowed.words() + in_words(self.unit)))
+                // Of these only infinity is in the range.
+                let finite = if allowed.allows(inner) { "finite and " } else { "" };
+                Err(Error::option(
+                    self.field,
+                    inner.show(),
+                    format!("{finite}{}{}", allowed.words(), in_words(self.unit)),
+                ))
             }
             _ => Ok(()),
         }

@@ -255,7 +255,7 @@ pub struct PairEvidence {
     pub agreeing: usize,
     /// How many inliers chance alone would give; none where the search left no ring.
     pub by_chance: Option<f64>,
-    /// Inliers that contradict the model's scale or turn; none where it says nothing about these.
+    /// Inliers that contradict the model's scale or turn; none where the model or the features say nothing about these.
     pub contrary: Option<usize>,
     /// The greatest number of first matches that agree on another map: this one displaced, as where something repeats
     /// itself, or a similarity. None where the model is no map.
@@ -324,7 +324,9 @@ impl PairEvidence {
         let threshold = options.robust.threshold_px;
         let homography = model.homography();
         let map = homography.filter(|_| has_descriptors);
-        let contradicts = |m: &Match| map.as_ref().map_or([false; 2], |map| contradicts(map, keypoints, m));
+        let known = known(keypoints);
+        let contradicts =
+            |m: &Match| map.as_ref().map_or([false; 2], |map| contradicts(map, keypoints, known, m));
         let contrary = |m: &Match| contradicts(m) != [false; 2];
         let place = |m: &Match| keypoints[0][m.a as usize].place(size, 3);
         let reach = NEAR * size.width.max(size.height) as f64;
@@ -417,7 +419,9 @@ impl PairEvidence {
             first: tie.first.len(),
             agreeing: cells.iter().map(|cell| cell.agreeing).sum(),
             by_chance,
-            contrary: map.map(|_| contrary_of(tie.inliers.iter().map(|&i| contradicts(&tie.matches[i])))),
+            contrary: map
+                .filter(|_| known != [false; 2])
+                .map(|_| contrary_of(known[0], tie.inliers.iter().map(|&i| contradicts(&tie.matches[i])))),
             rival,
             unmoved,
             shifted,
@@ -630,7 +634,7 @@ impl PairEvidence {
     }
 
     fn first_matches(&self, reasons: &mut Vec<Reason>) {
-        let is_map = self.contrary.is_some();
+        let is_map = self.model.homography().is_some();
         let share = self.agreeing as f64 / self.first as f64;
         let limits = if is_map { AGREEING } else { AGREEING_BAND };
         let [agreeing, first] = [self.agreeing, self.first].map(counted);
@@ -667,18 +671,25 @@ const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const ROUND: [usize; 2] = [20, 20];
 
 /// The number of inliers that contradict the map by their scale or turn.
-fn contrary_of(inliers: impl Iterator<Item = [bool; 2]>) -> usize {
+fn contrary_of(knows_scale: bool, inliers: impl Iterator<Item = [bool; 2]>) -> usize {
     let (mut all, mut by_scale, mut by_either) = (0, 0, 0);
     for [scale, turn] in inliers {
         all += 1;
         by_scale += usize::from(scale);
         by_either += usize::from(scale || turn);
     }
-    if all >= ROUND[0] && ROUND[1] * by_scale < all { by_scale } else { by_either }
+    if knows_scale && all >= ROUND[0] && ROUND[1] * by_scale < all { by_scale } else { by_either }
 }
 
-/// Whether the scale, and whether the turn, of the features of a match contradicts the map.
-fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> [bool; 2] {
+/// Whether the features of both pictures have scales, and whether they have angles: if all of a picture have the same, as
+/// those of detectors without scale or angle, it means nothing.
+fn known(keypoints: [&[Keypoint]; 2]) -> [bool; 2] {
+    let differ = |of: fn(&Keypoint) -> f32| keypoints.map(|all| all.iter().any(|k| of(k) != of(&all[0])));
+    [differ(|k| k.scale), differ(|k| k.angle)].map(|differ| differ == [true; 2])
+}
+
+/// Whether the scale, and whether the turn, of the features of a match contradicts the map. What is not known does not.
+fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], known: [bool; 2], m: &Match) -> [bool; 2] {
     let (a, b) = (&a[m.a as usize], &b[m.b as usize]);
     let [xx, xy, yx, yy] = b_from_a.derivative([a.x, a.y].map(f64::from));
     let local = (xx * yy - xy * yx).abs().sqrt();
@@ -689,8 +700,13 @@ fn contradicts(b_from_a: &Homography, [a, b]: [&[Keypoint]; 2], m: &Match) -> [b
     });
     let predicted = [xx * x + xy * y, yx * x + yy * y];
     let cosine = (predicted[0] * u + predicted[1] * v) / length(predicted);
-    // NaN contradicts.
-    [!(ratio > 1.0 / SCALE && ratio < SCALE), cosine.is_nan() || cosine <= TURN]
+    let has_scale = [a, b].iter().all(|k| k.scale > 0.0 && k.scale.is_finite());
+    let has_angle = [a, b].iter().all(|k| k.angle.is_finite());
+    // NaN of the map contradicts.
+    [
+        known[0] && has_scale && !(ratio > 1.0 / SCALE && ratio < SCALE),
+        known[1] && has_angle && (cosine.is_nan() || cosine <= TURN),
+    ]
 }
 
 /// See [`PairEvidence::parallax`].

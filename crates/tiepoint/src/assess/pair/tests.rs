@@ -344,6 +344,44 @@ fn matches_on_another_map_are_doubtful() {
 }
 
 /// Inliers are only asked for where neither picture is masked.
+/// Features of other programs may have no scale or no angle: all of them are alike, or none is a number above 0.
+#[test]
+fn a_scale_or_angle_that_is_not_known_contradicts_nothing() {
+    let mut random = Random::new(7);
+    let places: Vec<_> = (0..200).map(|_| anywhere(&mut random)).collect();
+    let of = |by: f64, scale: &dyn Fn(usize) -> f32, angle: f32| -> Vec<Keypoint> {
+        let feature = |(i, at): (usize, &[f64; 2])| Keypoint {
+            scale: scale(i),
+            angle: angle * i as f32,
+            ..keypoint(at.map(|v| by * v))
+        };
+        places.iter().enumerate().map(feature).collect()
+    };
+    let half = Homography::new([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]]).unwrap();
+    let measured = |i: usize| 2.0 + 0.1 * i as f32;
+    let first = one_to_one(200);
+    for (a, b, contrary) in [
+        (of(1.0, &|_| 1.0, 0.0), of(0.5, &|_| 1.0, 0.0), None),
+        (of(1.0, &|_| f32::NAN, 0.0), of(0.5, &|_| f32::NAN, 0.0), Some(0)),
+        (of(1.0, &measured, 0.0), of(0.5, &|i| 0.5 * measured(i), 0.0), Some(0)),
+        (of(1.0, &measured, 0.0), of(0.5, &measured, 0.0), Some(200)),
+        (of(1.0, &|_| 1.0, 0.01), of(0.5, &|_| 1.0, 0.01), Some(0)),
+        (of(1.0, &|_| 1.0, 0.01), of(0.5, &|_| 1.0, 3.0), Some(150)),
+    ] {
+        let tie = TiePoints {
+            matches: first.clone(),
+            inliers: (0..200).collect(),
+            b_from_a: Some(Model::Homography(half)),
+            first: first.clone(),
+            ..TiePoints::without_model(vec![])
+        };
+        let evidence = evidence(&a, &b, &tie);
+        assert_eq!(evidence.contrary, contrary);
+        let expected = if contrary.is_some_and(|n| n > 0) { Verdict::Poor } else { Verdict::Good };
+        assert_eq!(evidence.assess().verdict, expected, "{contrary:?}: {}", evidence.assess());
+    }
+}
+
 #[test]
 fn masked_parts_do_not_count() {
     let size = Size::new(300, 300);

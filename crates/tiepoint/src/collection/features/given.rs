@@ -1,8 +1,8 @@
 //! Features that another program found, read from its files instead of searching.
 //!
 //! Places are those of the stored photograph, with (0, 0) at the centre of its first pixel; formats are those of
-//! [`files`], and HDF5 as hloc writes it: a group for each photograph, with its name. Features that lie more than a
-//! pixel outside the photograph are refused: they were found in a picture of another size.
+//! [`files`], and HDF5 as hloc writes it: a group for each photograph, with its name. Features that lie more than 3
+//! pixels outside the photograph are refused: they were found in a picture of another size.
 //!
 //! **Descriptors** are of any kind and length. They are compared as they are (`metric` l2) or divided by their length
 //! (`cosine`: the nearest descriptor is then that of the smallest angle, since the squared distance of unit vectors is
@@ -17,8 +17,8 @@ use crate::matching::MAX_DIMENSION;
 use crate::{Error, Result};
 use std::path::PathBuf;
 
-/// Pixels by which a place may be outside the photograph.
-const BEYOND: f32 = 1.0;
+/// Pixels by which a place may be outside the photograph; those of simulated views in OpenCV are by up to 2.3.
+const BEYOND: f32 = 3.0;
 
 #[derive(Debug)]
 pub(super) struct Given<'o> {
@@ -48,7 +48,12 @@ impl<'o> Given<'o> {
         let features = match (&self.file, file) {
             (Some(all), _) => {
                 let found = all.features(name).map_err(fault)?;
-                found.ok_or_else(|| none(format!("{} has no group {name}", path.display())))?
+                found.ok_or_else(|| {
+                    none(format!(
+                        "{} has no group {name} (links to other files are not followed)",
+                        path.display()
+                    ))
+                })?
             }
             (None, Some((path, bytes))) => files::parse(bytes, files::FeatureFormat::of(path)?, path)?,
             (None, None) => {

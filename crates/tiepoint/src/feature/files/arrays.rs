@@ -2,8 +2,10 @@
 //!
 //! Names are ours or those of hloc and `LightGlue`. Only positions are needed: the default of the scale is 1 pixel, of
 //! the angle 0, of no known sign. Behind x and y a row of positions may have two more numbers, whose meaning differs between
-//! programs (R2D2, D2-Net) and which are left out. Arrays may have a first axis of one picture (`LightGlue`).
+//! programs (R2D2, D2-Net) and which are left out. Arrays may have a first axis of one picture (`LightGlue`), whose SIFT has
+//! COLMAP's places: they are half a pixel greater than ours.
 
+use super::text::CENTRE_OF_COLMAP;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 use crate::numeric::{half, within_a_turn};
@@ -124,13 +126,18 @@ pub(crate) fn features(
         _ => return Err(format!("{name} has the shape {:?}, expected rows of x and y", xy.shape)),
     };
     let xy = xy.floats();
+    let (scores, centre) = match find("keypoint_scores")?.is_some() {
+        true if find("oris")?.is_some() => ("keypoint_scores", CENTRE_OF_COLMAP),
+        true => ("keypoint_scores", 0.0),
+        false => ("scores", 0.0),
+    };
     let column = |names: [&'static str; 2], default: f32| match first(names, 1)? {
         None => Ok(vec![default; n]),
         Some((_, array)) if array.shape == [n] => Ok(array.floats()),
         Some((name, array)) => Err(format!("{name} has the shape {:?}, expected [{n}]", array.shape)),
     };
     let (scale, angle) = (column(["scale", "scales"], 1.0)?, column(["angle", "oris"], 0.0)?);
-    let response = column(["response", "scores"], 0.0)?;
+    let response = column(["response", scores], 0.0)?;
     let whole = |name| {
         let values = column([name, name], 0.0)?;
         match values.iter().find(|v| v.fract() != 0.0) {
@@ -140,8 +147,8 @@ pub(crate) fn features(
     };
     let (sign, octave, layer) = (whole("sign")?, whole("octave")?, whole("layer")?);
     let keypoint = |i: usize| Keypoint {
-        x: xy[wide * i],
-        y: xy[wide * i + 1],
+        x: xy[wide * i] - centre,
+        y: xy[wide * i + 1] - centre,
         scale: scale[i],
         angle: within_a_turn(angle[i]),
         response: response[i],
@@ -279,6 +286,12 @@ mod tests {
         let k = found.keypoints[0];
         assert_eq!([k.x, k.y, k.scale, k.response], [1.0, 2.0, 1.0, 0.5], "without a scale 1 pixel");
         assert_eq!((k.angle, k.sign), (within_a_turn(-1.0), 0));
+        let of_lightglue = |name: &str| match name {
+            "keypoint_scores" => find("scores"),
+            _ => find(name),
+        };
+        let k = features(of_lightglue, Lie::Rows).unwrap().keypoints[0];
+        assert_eq!([k.x, k.y, k.response], [0.5, 1.5, 0.5], "SIFT of LightGlue has places of COLMAP");
         let places =
             |found: Features| found.keypoints.iter().map(|k| [k.x, k.y, k.scale]).collect::<Vec<_>>();
         for (shape, values) in [

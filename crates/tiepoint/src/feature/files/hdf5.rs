@@ -62,7 +62,15 @@ impl Hdf5 {
     /// The array at a place; `None` if there is none.
     pub(crate) fn array(&self, place: &str) -> std::result::Result<Option<Array>, String> {
         let (group, name) = place.rsplit_once('/').unwrap_or(("", place));
-        let fault = |e: hdf5_reader::error::Error| format!("{place}: {e}");
+        let fault = |e: hdf5_reader::error::Error| {
+            let told = e.to_string();
+            // lzf, of h5py, has the number 32000.
+            let advice = match told.contains("unsupported filter") {
+                true => ": expected no compression or gzip, to which `h5repack -f GZIP=4 OLD NEW` converts",
+                false => "",
+            };
+            format!("{place}: {told}{advice}")
+        };
         let group = self.file.group(group).map_err(fault)?;
         if !group.member_names().map_err(fault)?.1.iter().any(|there| there == name) {
             return Ok(None);

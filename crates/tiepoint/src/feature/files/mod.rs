@@ -8,8 +8,8 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | these, descriptors in 8 bits |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | the same |
 //!
-//! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores`, `scales`, `oris`,
-//! `image_size`), with numbers of any type; all arrays but the positions may be missing. hloc's `.h5` is read as features of
+//! `.npz` is also read with the names that hloc and `LightGlue` have (`keypoints`, `scores` or `keypoint_scores`, `scales`,
+//! `oris`, `image_size`), with numbers of any type; all arrays but the positions may be missing. hloc's `.h5` is read as features of
 //! a collection (`collect --features`) and not written.
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
@@ -27,7 +27,7 @@ pub(crate) mod npz;
 mod tests;
 mod text;
 
-use super::{Descriptors, Features};
+use super::{Descriptors, Features, Keypoint};
 use crate::files::{format_of, text_of, write_atomically};
 use crate::{Error, Result};
 use std::io::{self, Write};
@@ -137,13 +137,7 @@ pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Res
 /// Fails for lengths that do not fit each other and for numbers that are not finite.
 pub(crate) fn check(features: &Features) -> std::result::Result<(), String> {
     features.check().map_err(|e| e.to_string())?;
-    let finite = |i: usize| {
-        let k = &features.keypoints[i];
-        [k.x, k.y, k.scale, k.angle, k.response].iter().all(|v| v.is_finite())
-    };
-    if let Some(i) = (0..features.len()).find(|&i| !finite(i)) {
-        return Err(format!("feature {i} holds a number that is infinite or not a number"));
-    }
+    Keypoint::check(&features.keypoints)?;
     match &features.descriptors {
         Descriptors::F32(v) if v.iter().any(|v| !v.is_finite()) => {
             Err("a descriptor holds a number that is infinite or not a number".into())

@@ -39,7 +39,7 @@ pub(super) fn write_bytes(out: &mut impl Write, values: &[u8], separator: u8) ->
     Ok(())
 }
 
-const CENTRE_OF_COLMAP: f32 = 0.5;
+pub(super) const CENTRE_OF_COLMAP: f32 = 0.5;
 
 pub(super) fn write_sift(out: &mut impl Write, features: &Features, descriptors: &[u8]) -> io::Result<()> {
     let mut descriptors = descriptors.to_vec();

@@ -212,7 +212,9 @@ impl Judge<'_> {
         let least = self.threshold * self.threshold / 9.0;
         let reason = match spread(self, inliers) {
             _ if k < sample => FEW_AGREE,
-            [major, _] if sample > 1 && major < least => "the matches that agree lie at one point",
+            [major, _] if sample > 1 && major < least => {
+                "the matches that agree lie at one point of one image: they are nearer together than the threshold"
+            }
             [_, minor] if sample > 2 && minor < least => "the matches that agree lie on a line",
             _ if false_alarms(n, k, sample, p) > most_alarms => BY_CHANCE,
             _ => return Ok(()),

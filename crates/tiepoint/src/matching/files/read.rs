@@ -203,6 +203,7 @@ fn of_text(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> 
             4 => (s2p, false, MatchFormat::S2p),
             5 => (micmac, false, MatchFormat::MicMac),
             6 => (asp, false, MatchFormat::Asp),
+            _ if s2p(first, 0, &maps).is_ok() => (s2p, false, MatchFormat::S2p),
             _ => return Err(UNKNOWN.into()),
         },
     };
@@ -317,8 +318,10 @@ fn places(index: u32, [ax, ay, bx, by]: [f32; 4]) -> MatchRow {
     MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], scales: [1.0; 2], inlier: true }
 }
 
+/// Other programs have commas between the numbers, too.
 fn s2p(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
-    Ok(places(index, words(line)?))
+    let words = line.split(|c: char| c == ',' || c.is_ascii_whitespace());
+    Ok(places(index, numbers(&mut words.filter(|word| !word.is_empty()), line)?))
 }
 
 fn micmac(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
@@ -509,8 +512,10 @@ mod tests {
     fn files_of_others_are_read_and_what_is_none_is_refused() {
         let nowhere = &MatchSides::default();
         let first = |text: &str| of_text(text, nowhere, None).unwrap().rows[0];
-        let row = first("# of another program\n1e2 5 7.25 8\n");
-        assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
+        for text in ["# of another program\n1e2 5 7.25 8\n", "1e2,5, 7.25,8\n"] {
+            let row = first(text);
+            assert_eq!((row.a_xy, row.b_xy), ([100.0, 5.0], [7.25, 8.0]));
+        }
         let row = first("#CRS: \nmapX,mapY,pixelX,pixelY,enable\n0.5,-0.5,3.5,-2.5,0\n");
         assert_eq!((row.a_xy, row.b_xy, row.inlier), ([3.0, 2.0], [0.0, 0.0], false));
         for empty in ["", "\n \n", "# nothing\n"] {
