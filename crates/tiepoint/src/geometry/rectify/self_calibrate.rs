@@ -101,6 +101,9 @@ const KNOWN: f64 = 1e9;
 /// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
 
+/// With a lens, an inlier whose rows differ by more than this in the rectified pair is taken for wrong; in pixels.
+const NEAR_ROWS: f64 = 2.0;
+
 /// Finds the cameras from tie points and their fundamental matrix.
 ///
 /// # Errors
@@ -197,8 +200,10 @@ pub fn self_calibrate(
 const TRIED: [i32; 2] = [-4, 12];
 const STEP: f64 = 0.05;
 
-/// The noise of points for the choice of a lens, in pixels: at this distance a match costs half of a wrong one.
+/// The noise of points for the choice of a lens, in pixels: at this distance a match costs half of a wrong one. And where
+/// the search for its cameras starts.
 const NOISE: f64 = 0.5;
+const ROUGH: f64 = 4.0;
 
 /// By how much a lens must lower the [cost](Relative::cost), which is at most 1 for each match, to be taken. One that costs
 /// at most this much more than the best fits nearly as well.
@@ -213,9 +218,10 @@ fn lens(
     prior: &Prior,
 ) -> (f64, Option<Relative>, [f64; 2]) {
     let with = |from: &Relative, kappa: f64| {
-        let (ties, scale) = (straightened(first, kappa), scale / NOISE);
-        let state = from.refined(&ties, scale, prior);
-        (state.cost(&ties, scale, prior), state)
+        let ties = straightened(first, kappa);
+        // First roughly: matches that a lens moves by pixels pull little on exact cameras.
+        let state = from.refined(&ties, scale / ROUGH, prior).refined(&ties, scale / NOISE, prior);
+        (state.cost(&ties, scale / NOISE, prior), state)
     };
     let at = |i: i32| f64::from(i) * STEP;
     // From no lens outwards: the cameras of one lens lead to those of the next.
@@ -315,7 +321,13 @@ pub fn from_tie_points(
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
     let rectification = Rectification::new(&rig, sizes, &framing(frame))?;
-    let found = shifted(rectification, &pairs, frame, exchanged, cpu)?;
+    // Of the inliers of a geometry without a lens some are wrong where there is one.
+    let near = match rig.cameras[0].distortion.is_none() {
+        true => vec![],
+        false => rectification.near_rows(&pairs, NEAR_ROWS),
+    };
+    let enough = near.len() as f64 >= IN_FRONT * pairs.len() as f64;
+    let found = shifted(rectification, if enough { &near } else { &pairs }, frame, exchanged, cpu)?;
     Ok(FromTiePoints { agreement: Agreement { depths, ..found.agreement }, ..found })
 }
 
