@@ -2,7 +2,7 @@
 Disparities, depth and what is hidden
 =====================================
 
-A synthetic pair with exact truth. Pixels that the right camera does not see have no disparity, and it is told why.
+A synthetic pair with exact truth. Pixels that the right camera does not see have no disparity, and a reason.
 """
 
 import matplotlib.pyplot as plt

@@ -188,7 +188,7 @@ class DisparityView {
     if (data.rectified) {
       const { focal, baseline, doffs } = data.rectified;
       const z = (focal * baseline) / (d + doffs);
-      // Only a baseline of 1 says that it was not measured.
+      // A baseline of exactly 1 is taken to mean that none was given.
       rows.push(['Depth', d + doffs > 0 ? `${Number(z.toPrecision(4))} ${baseline === 1 ? '× baseline' : "in the calibration's unit"}` : 'none']);
     }
     if (layers.confidence) rows.push(['Confidence', (layers.confidence[i] / 255).toFixed(2)]);

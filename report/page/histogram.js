@@ -46,7 +46,7 @@ class Histogram {
     this.shade = path('out');
     if (options.mark !== undefined) {
       const x = ((scale(options.mark) - least) / (most - least)) * BINS;
-      // A value beyond those shown has no place; of some scales it is not even a number.
+      // A value outside of the shown range is not marked; on some scales its position is NaN.
       if (x >= 0 && x <= BINS) path('mark').setAttribute('d', `M${x.toFixed(2)} 0V24`);
     }
     this.brush(svg);

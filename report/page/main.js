@@ -50,10 +50,10 @@ async function openAll() {
   for (const view of waiting) near.observe(view.figure);
 }
 
-// The page itself changes its address without this event; a reader who does opens the page anew.
+// The page's own changes of the address do not raise this event; a change by the reader reloads the page.
 addEventListener('hashchange', () => location.reload());
 document.documentElement.classList.add('lively');
-// A line of a command does not end within the name of an option.
+// Each option becomes an element of its own, so that no line breaks within its name.
 for (const command of document.querySelectorAll('.command')) {
   const parts = (command.textContent ?? '').split(/(?<=\s)(-\S+)/);
   command.replaceChildren(...parts.map((part, i) => (i % 2 ? element('span', {}, part) : part)));

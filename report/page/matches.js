@@ -138,7 +138,7 @@ class MatchesView {
       changed: () => this.filter(),
       unit: this.unitOf(n),
       ...(n === 'scale' ? { logarithmic: true, decimals: 1 } : n === 'change' ? { logarithmic: true } : n === 'turn' ? { decimals: 0 } : {}),
-      // The worst inlier is as good as at the threshold.
+      // The residual of the worst inlier stands for the threshold, from which it hardly differs.
       ...(n === 'residual' && verified && worst > 0 ? { mark: worst } : {}),
     })]);
     const { runs } = this;

@@ -40,7 +40,7 @@ pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> Result<Value> {
 /// The most bytes of a block that is read.
 const LARGEST: u64 = 1 << 30;
 
-/// The bytes of a block, as a page holds it; `None` if it is damaged, or larger than any that a page has.
+/// The bytes of a block of a page; `None` if it is damaged, or larger than `LARGEST`.
 pub(crate) fn read_u8s(block: &Value) -> Option<Vec<u8>> {
     let bytes = STANDARD.decode(block["data"].as_str()?).ok()?;
     let mut out = Vec::new();

@@ -46,9 +46,9 @@ pub struct CollectionPair<'a> {
 pub enum Tried<'a> {
     /// All pairs of photographs.
     All,
-    /// All pairs but those of these photographs, by index.
+    /// All pairs except those that contain one of these photographs, by index.
     Without(&'a [usize]),
-    /// These, by index.
+    /// These pairs, by index.
     These(&'a [[usize; 2]]),
 }
 
@@ -71,7 +71,7 @@ const MOST_IMAGES: usize = 32_768;
 const THUMBNAIL: usize = 1280;
 /// A thumbnail below this many pixels shows nothing.
 const LEAST_THUMBNAIL: usize = 16;
-/// Lines that take as many bytes as one match of a page of matches; the limit of matches allows so many lines each.
+/// As many lines take the bytes of one match on a page of matches, so the limit of matches allows this many lines each.
 const LINES: usize = 6;
 /// Rows and columns of the matrix in the still picture, at full detail.
 const STILL: usize = 240;
@@ -83,13 +83,13 @@ const ROWS: usize = 50;
 /// The colour of pairs that were tried without a result.
 const TRIED: Rgb = [58, 65, 78];
 
-/// The place of a pair of different photographs among all pairs of `count`: the upper triangle, row by row.
+/// The index of a pair of different photographs among all pairs of `count`: the upper triangle, row by row.
 pub(crate) fn place_of(a: usize, b: usize, count: usize) -> usize {
     let (a, b) = (a.min(b), a.max(b));
     a * (2 * count - a - 1) / 2 + (b - a - 1)
 }
 
-/// Different texts in the order in which they first come, and for each text its number among these.
+/// The distinct texts in the order of their first occurrence, and for each text its index among these.
 pub(crate) fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> (Vec<&'t str>, Vec<u32>) {
     let (mut names, mut numbers) = (Vec::new(), HashMap::new());
     let number = |text| {

@@ -107,8 +107,8 @@ static FEATURES: Kind = Kind {
          features come from coarse structure, small ones from fine.",
         "Features should cover what is to be matched. Where a part of the picture has none, lower the contrast \
          (`--contrast`), or brighten the picture.",
-        "Clusters on leaves, water or compression blocks seldom find a partner. The histograms select: strong features \
-         come again more often than weak ones.",
+        "Clusters on leaves, water or compression blocks seldom find a partner. The histograms filter: strong features \
+         are found again more often than weak ones.",
     ],
 };
 
@@ -117,7 +117,7 @@ pub(crate) static MATCHES: Kind = Kind {
     reading: &[
         "A line joins the same feature in both pictures. Parallel lines of even length are what a flat scene gives; \
          near things move more than far ones.",
-        "Colours tell how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
+        "Colours show how far a match is from the model: dark is near. Inliers are nearer than the threshold, by \
          definition; so a small residual alone does not show that the model is right. The verdict does.",
         "Walk through the worst matches with ←: both patches should show the same thing. Enter enlarges the match, \
          with B turned and scaled as the model says.",
@@ -143,9 +143,9 @@ pub(crate) static DISPARITY: Kind = Kind {
     reading: &[
         "A disparity is how many pixels farther left a point lies in the right picture. Near things have large ones.",
         "Edges of colour should lie on edges of things. Speckles and streaks are errors; black has no disparity, and \
-         \"why invalid\" tells the reason.",
-        "If much lies at an end of the histogram, the range is too small for the scene: give another one.",
-        "In space, flat things must be flat. Click two points for their distance.",
+         \"why invalid\" shows the reason.",
+        "If many disparities lie at an end of the histogram, the range is too small for the scene: give a larger one.",
+        "In space, flat surfaces must look flat. Click two points for their distance.",
     ],
 };
 
@@ -163,7 +163,7 @@ pub(crate) static COLLECTION: Kind = Kind {
          bright diagonal.",
         "In the graph, photographs that lie close share much. Separate groups cannot be reconstructed together; a single \
          pair that joins two groups is as good as its matches: look at it.",
-        "Click a pair to see its matches. Lines that cross each other at random are chance.",
+        "Click a pair to see its matches. Lines that cross each other at random are wrong matches.",
     ],
 };
 
@@ -401,7 +401,7 @@ impl Section<'_> {
     }
 }
 
-/// The verdict with its first reasons, all that are not good with what to do, and the others in a fold.
+/// The verdict with its first reasons, all reasons that are not good with the advice, and the others in a fold.
 fn verdict(assessment: &Assessment) -> String {
     let list = |reasons: &[&Reason]| {
         let mut said = "";
@@ -439,7 +439,7 @@ fn verdict(assessment: &Assessment) -> String {
     html + "</div>\n"
 }
 
-/// The text as HTML, with what stands between backticks as code.
+/// The text as HTML; text between backticks becomes code.
 fn with_code(said: &str) -> String {
     let part = |(i, part): (usize, &str)| match i % 2 {
         0 => text(part).into_owned(),

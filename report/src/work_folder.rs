@@ -13,9 +13,9 @@ use tiepoint::filter::shrink::shrink;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
 
-/// The most lines of a page, unless `FEW` for every pair are more.
+/// The most lines of a page, unless `FEW` lines for every pair are more.
 const LINES: usize = 500_000;
-/// The number of lines that every pair may have in any case.
+/// The number of lines that every pair may have, however many pairs there are.
 const FEW: usize = 4;
 /// The longest side of a thumbnail, in pixels.
 const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
@@ -27,7 +27,7 @@ const BYTES_PER_PIXEL: f64 = 0.6;
 pub struct CollectionPage {
     /// The page.
     pub html: String,
-    /// Photographs of the collection without a picture on the page, and why.
+    /// Photographs that have features, but no picture on the page, and why.
     pub without_picture: Vec<(String, String)>,
 }
 

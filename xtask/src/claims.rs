@@ -88,7 +88,7 @@ pub(crate) fn check_python(report: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Why a test was skipped, if it was with any of its parameters.
+/// Why a test was skipped, if it was for at least one of its parameters.
 fn skipped<'a>(report: &'a str, file: &str, test: &str) -> Result<Option<&'a str>> {
     let value = |of: &'a str, name: &str| Some(of.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0);
     let module = file.rsplit('/').next().and_then(|name| name.strip_suffix(".py"));
@@ -116,7 +116,7 @@ mod of_the_readme {
         items.map(|(lead, _)| lead.to_owned()).collect()
     }
 
-    /// Whether a file declares this test and ignores none. That it runs is seen by `check` and `check_python`.
+    /// Whether a file declares this test and ignores none. `check` and `check_python` verify that it runs.
     fn declares(file: &str, source: &str, test: &str) -> bool {
         let before = if file.ends_with(".py") { "\ndef" } else { "fn" };
         source.contains(&format!("{before} {test}(")) && !source.contains(concat!("#[", "ignore"))

@@ -1,10 +1,10 @@
-//! Packages of Debian and Ubuntu, installed if this process may.
+//! Packages of Debian and Ubuntu, installed if this process is permitted to.
 
 use crate::{Result, runs, told};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Installs packages. If it may not, the error gives the command for doing so by hand.
+/// Installs packages. Without permission the error gives the command to do it by hand.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     let by_hand = format!("install {names} (sudo apt-get install {names})");

@@ -57,7 +57,7 @@ pub(crate) const MACHINES: [Machine; 2] = [
             "WINEDEBUG=-all",
             // Otherwise Wine makes no file whose name is not ASCII.
             "LC_ALL=C.UTF-8",
-            // The standard library is built by an option that stable compilers keep back.
+            // Building the standard library needs an option that stable compilers do not offer.
             "RUSTC_BOOTSTRAP=1",
         ],
         tested: &["--package", "tiepoint", "--package", "tiepoint-cli"],
@@ -77,7 +77,7 @@ exec chroot "$root" /usr/bin/env -i HOME=/ CARGO_HOME=/cargo PATH=/usr/bin:/bin 
 "#;
 
 impl Machine {
-    /// Runs the tests whose names contain one of `names`; all without any.
+    /// Runs the tests whose names contain one of `names`; all tests if there are none.
     pub(crate) fn test(&self, names: &[String]) -> Result<()> {
         let began = Instant::now();
         let left_out = LEFT_OUT.iter().flat_map(|name| ["--skip", name]);
@@ -146,7 +146,7 @@ impl Machine {
         let fetch = ["fetch", "--quiet", "--locked", "--target", self.target];
         succeed(&mut cargo(&fetch))?;
         if self.foreign.is_none() {
-            // The copies of the library's dependencies beside it would take the place of the registry for ours, too.
+            // The vendored dependencies beside the standard library would also replace the registry for our own crates.
             let library = root.join("usr/lib/rustlib/src/rust/library");
             let (copies, aside) = (library.join("vendor"), library.join("vendor-aside"));
             if copies.exists() {

@@ -4,10 +4,10 @@ use crate::{CHECKED, Result, built, cargo, nvrtc, prepare, profile, succeed, tar
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The variable by which a build takes them (`tiepoint-gpu/src/packaged.rs`).
+/// The environment variable that names their file for a build (`tiepoint-gpu/src/packaged.rs`).
 pub(crate) const VARIABLE: &str = "TIEPOINT_CUDA_KERNELS";
 
-/// Compiles them; the file that holds them.
+/// Compiles the kernels and returns the path of the file that holds them.
 pub(crate) fn compile() -> Result<PathBuf> {
     let libraries = prepare::before_others(&nvrtc::prepare()?, "LD_LIBRARY_PATH")?;
     let file = target().join("cuda.kernels");

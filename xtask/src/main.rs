@@ -32,15 +32,15 @@ use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   test [ARGUMENTS]   all tests; arguments of cargo test
-  test --arm [NAME]  those of 64-bit ARM whose name contains NAME, in an emulator
-  test --windows [NAME]  those of Windows, in Wine
+  test --arm [NAME]  tests built for 64-bit ARM whose name contains NAME, in an emulator
+  test --windows [NAME]  the same for Windows, in Wine
   part NAME          one part of all tests, such as library or python
-  torture [SECONDS]  changes, kills, interrupts and power cuts by chance, for five minutes or so long
-  prepare            installs what tests need, where it may
+  torture [SECONDS]  random changes, kills, interrupts and power cuts, for five minutes or SECONDS
+  prepare            installs what tests need, if permitted
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE...    the first stage of a detector that differs on a GPU; of two images, of dense stereo
-  card               what needs a card, packed for a machine that has one: target/card.tar.xz
+  card               packs the tests that need a card for a machine that has one: target/card.tar.xz
   deny               licences and sources of all dependencies
   options            writes the Python classes of options anew, from the library's tables
   kernels            compiled kernels for CUDA, for the wheel and the command: target/cuda.kernels
@@ -114,7 +114,7 @@ fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
-/// What a command that must succeed prints on stdout; otherwise the error has what it printed on stderr.
+/// The stdout of a command that must succeed; if it fails, the error holds its stderr.
 fn told(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|e| format!("{name}: {e}"))?;
@@ -149,7 +149,7 @@ fn built(profile: &str, name: &str) -> Result<PathBuf> {
     program.canonicalize().map_err(at(&program))
 }
 
-/// The message of an error at a file or folder.
+/// Turns an error into a message that names the file or folder.
 fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
     move |e| format!("{}: {e}", path.display())
 }

@@ -23,7 +23,7 @@ missed = []
 
 
 def bar(ok, what):
-    """The mark for a table's cell; remembers what was missed."""
+    """The text of a table cell with a bar; records the bars that are missed."""
     if not ok:
         missed.append(what)
     return "" if ok else " ✗"

@@ -7,7 +7,7 @@ use std::path::Path;
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
 pub(crate) struct Prepared {
-    /// With these set, a test that needs what was found may not skip.
+    /// With these set, a test that needs something that was found fails instead of being skipped.
     pub(crate) variables: Variables,
     rusticl: Option<Variables>,
     /// The parts of all tests that cannot run here.
@@ -24,7 +24,7 @@ impl Prepared {
     }
 }
 
-/// What only one part needs: the part, what prepares it, and what is left out without it.
+/// Software that only one part needs: the part, the function that prepares it, and what is left out without it.
 const OF_PARTS: [(&str, Run, &str); 3] = [
     ("pages", report::prepare, "the pages of reports are not opened"),
     ("python", || python_package::prepare().map(drop), "the Python package is not tested"),

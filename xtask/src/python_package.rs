@@ -55,7 +55,7 @@ pub(crate) fn run(folder: &str) -> Result<()> {
     let tested =
         run(&["pytest", "--quiet", "-p", "no:cacheprovider", &format!("--junit-xml={}", report.display())])
             .and_then(|()| claims::check_python(&report));
-    // A test that fails does not hide a type that is wrong.
+    // Types are checked even if a test fails.
     run(&["mypy.stubtest", "tiepoint"])?;
     if runs("node", &["--version"]) {
         run(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;

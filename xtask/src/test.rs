@@ -137,7 +137,7 @@ fn in_a_process(this: &Path, name: &str, variables: &Variables, threads: usize) 
     let (mut lines, writer) = std::io::pipe().map_err(text)?;
     part.stdout(writer.try_clone().map_err(text)?).stderr(writer);
     let mut running = part.spawn().map_err(text)?;
-    // The writers that are open here would keep the reader waiting.
+    // Dropped, because the reader waits as long as a writer is open in this process.
     drop(part);
     let mut printed = Vec::new();
     lines.read_to_end(&mut printed).map_err(text)?;
@@ -169,7 +169,7 @@ fn listed(folder: &str, which: &[&str], variables: &Variables) -> Result<String>
     told(&mut command(folder, &list, variables.clone())).map_err(|e| format!("{e} ({})", list.join(" ")))
 }
 
-/// Fails if a test that is left out was renamed, because it would run.
+/// Fails if a test that is to be left out does not exist: if it was renamed, it would run.
 fn check_left_out() -> Result<()> {
     let names = listed(CHECKED, &["--workspace", "--lib"], &vec![])?;
     match opencl::NOT_ON_RUSTICL.iter().find(|name| !names.contains(**name)) {

@@ -74,7 +74,7 @@ fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
     succeed(&mut python(&[folder, packages], &tests)?)
 }
 
-/// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the
+/// Fits the lock file of a source distribution to it. Maturin leaves out the members of the workspace that the
 /// package does not need, but not their entries in the lock file, so that `--locked` would fail.
 fn lock(sdist: &Path) -> Result<()> {
     let folder = sdist.with_extension("").with_extension("");

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Names the words that are no text. One of them belongs to an option whose value may be a pattern, which must be text.
+/// An error that names the arguments that are not UTF-8; an option that takes a pattern needs UTF-8.
 fn no_text(words: &[OsString]) -> Failure {
     let named: Vec<_> =
         words.iter().filter(|word| word.to_str().is_none()).map(|w| format!("{w:?}")).collect();
@@ -60,7 +60,7 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    // Of help often only the beginning is read (`| head`).
+    // A reader such as `head` may close the pipe before all of the help is written.
     match error.print() {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         printed => output::note_printed(printed),

@@ -108,8 +108,8 @@ where
         Self { unread: 0..count, read, reading, ready, largest: Arc::default(), limits }
     }
 
-    /// The next items in order: a whole batch if enough are ready that go together with the first, otherwise one; none
-    /// at the end.
+    /// The next items in order: a whole batch if enough items that go together with the first are ready, otherwise one
+    /// item; none at the end.
     pub(crate) fn next_batch(&mut self, go_together: impl Fn(&T, &T) -> bool) -> Vec<T> {
         if self.ready.is_empty() {
             self.start_reading(1);
@@ -122,7 +122,7 @@ where
         let alike = self.ready.iter().take_while(|item| go_together(first, item)).count();
         let taken = if alike >= self.limits.batch { self.limits.batch } else { 1 };
         let batch = self.ready.drain(..taken).collect();
-        // Only after the first item the memory of the others can be estimated.
+        // The memory of the other items can be estimated only after the first.
         if self.reading.scope.is_some() {
             let fitting = self.limits.bytes / self.largest.load(Ordering::Relaxed).max(1);
             self.start_reading(self.limits.items.min(fitting));

@@ -10,9 +10,9 @@
 //! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude; gravity, of those that say their orientation and are not mirrored, as COLMAP 4.2 |
 //! | `rigs`, `frames`, their tables | one rig for each camera, one frame for each image, as in COLMAP; not in 3.8 |
 //!
-//! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
-//! Where it is asked for, the layout is that of 3.8, which Debian and Ubuntu have: later versions read it, too, but it
-//! holds no gravity. F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
+//! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions upgrade when they open it. On
+//! request it is that of 3.8, which Debian and Ubuntu package: later versions read it, too, but it holds no gravity. F,
+//! E and H go from the image with the smaller id to the other, row by row, in COLMAP's pixel coordinates.
 //!
 //! Rows are written in the order of their keys in one transaction, into a file beside the final one, which is flushed
 //! to disk and renamed at the end. `application_id` tells databases that were written here from others.
@@ -84,7 +84,7 @@ pub struct Exported {
     pub inliers: u64,
     /// Images with a position.
     pub positions: usize,
-    /// How the pairs hold the images together.
+    /// How well the verified pairs connect the images.
     #[serde(skip)]
     pub evidence: CollectionEvidence,
 }
@@ -97,7 +97,7 @@ impl Exported {
     }
 }
 
-/// Fails if [`export`] could not write to `path`: before hours of work whose result would go there.
+/// Fails if [`export`] could not write to `path`. To be called before hours of work.
 ///
 /// # Errors
 /// [`Error::Format`] and [`Error::Io`] as [`export`].
@@ -120,7 +120,7 @@ pub fn export(
     export_beside(collection, path, options, cpu, || Ok(()))
 }
 
-/// As [`export`], but the pairs need not be matched yet: `matching` does that, while another thread writes the
+/// As [`export`], but the pairs need not be matched yet: `matching` matches them while another thread writes the
 /// photographs and their features, which are most of the database. The file is the same.
 ///
 /// # Errors
@@ -239,7 +239,7 @@ struct Tables<'d> {
     descriptors: Statement<'d>,
     cameras: Statement<'d>,
     images: Statement<'d>,
-    /// `None`: positions are columns of the images.
+    /// `None` if positions are columns of the table of images.
     priors: Option<Statement<'d>>,
     matches: Statement<'d>,
     geometries: Statement<'d>,

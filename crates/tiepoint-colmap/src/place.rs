@@ -21,7 +21,7 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// How long to wait for another program that uses the existing database.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// An unfinished database. It is removed unless it takes its place.
+/// An unfinished database. It is removed unless it is moved to its place.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     file: files::Unfinished,
@@ -84,7 +84,7 @@ impl Unfinished {
             );
             return Err(Error::format(path, reason));
         }
-        // An empty file, as mktemp makes, holds nothing; opened as a database, it would be changed.
+        // An empty file, such as one made by mktemp, would be changed if it were opened as a database.
         if !fs::metadata(path).is_ok_and(|found| found.len() > 0) {
             return Ok(None);
         }
@@ -123,8 +123,8 @@ fn refusal(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// A database that no other program can use while the connection is open, and its `application_id`. What a program that
-/// crashed had begun is rolled back, as `SQLite` does whenever a database is opened.
+/// A database that no other program can use while the connection is open, and its `application_id`. Transactions of a
+/// crashed program are rolled back, as `SQLite` does whenever a database is opened.
 fn locked(path: &Path) -> rusqlite::Result<(Connection, i32)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags)?;

@@ -29,7 +29,7 @@ pub unsafe trait Value: Copy {
     /// Adds the C types that it needs.
     fn define(definitions: &mut Definitions);
 
-    /// Writes the bytes of the value; what is between members stays 0.
+    /// Writes the bytes of the value; padding between members stays 0.
     fn write(&self, bytes: &mut [u8]);
 }
 
@@ -87,9 +87,9 @@ unsafe impl<T: Value, const N: usize> Value for [T; N] {
 /// The arguments of one kernel. Implemented by [`kernel!`](crate::kernel).
 ///
 /// # Safety
-/// In every program that declares the kernel [`NAME`](Self::NAME) with these arguments, the kernel keeps inside its
-/// buffers as long as each has the extent that the arguments state, with the values and numbers of groups of every
-/// launch, and with what earlier kernels and uploads have put into buffers that it reads indices from.
+/// In every program that declares the kernel [`NAME`](Self::NAME) with these arguments, the kernel must access only
+/// elements within the extents that the arguments declare. This must hold for the values and numbers of groups of every
+/// launch, and for all indices that earlier kernels and uploads have written to buffers that it reads.
 #[expect(unsafe_code, reason = "nothing but the promise keeps a kernel inside its buffers")]
 pub unsafe trait KernelArguments {
     /// The same arguments with the lifetime `'static`: the type parameter of [`crate::Kernel`].
@@ -108,12 +108,12 @@ pub unsafe trait KernelArguments {
     fn bind(&self, groups: [i128; 3]) -> Result<Bound>;
 }
 
-/// A buffer with a value that tells how its numbers lie, as a kernel takes them.
+/// A buffer with a value that describes the layout of its elements: one argument of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Laid<'b, T, L> {
-    /// The numbers.
+    /// The elements.
     pub buffer: &'b Buffer<T>,
-    /// How they lie.
+    /// Their layout.
     pub layout: L,
 }
 
@@ -330,15 +330,15 @@ macro_rules! kernel_struct {
 /// ```
 ///
 /// A buffer is `read`, `write` (also for atomic operations), or `shared` (volatile: words that the groups of a launch
-/// exchange). Its type is the element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. In brackets stands
-/// how many elements the kernel may touch at most: an `i128` from the values, which are in scope as such, and the
-/// number of groups; a launch with a shorter buffer is refused. Buffers may have generic types:
+/// exchange). Its type is the element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. The
+/// brackets hold the number of elements that the kernel may access: an `i128` of the values, which are in scope as
+/// such, and of the numbers of groups; a launch with a shorter buffer is refused. Buffers may have generic types:
 /// `Scale<T: Element>`.
 ///
-/// A kernel that reads or writes a buffer in wider pieces than its type in C says so behind the brackets: `read bytes:
+/// A kernel that accesses a buffer in wider pieces than its type in C declares that after the brackets: `read bytes:
 /// u8 [n] aligned 16`. Memory of other programs that begins elsewhere is refused; see [`Buffer::aligned_to`].
 ///
-/// A value that tells how the numbers of a buffer lie is declared with the buffer, and given with it as a [`Laid`]:
+/// A value that describes the layout of a buffer is declared with the buffer, and given with it as a [`Laid`]:
 /// `read image (rows: Rows): f32 [rows.extent()]` is the member `image: Laid<f32, Rows>`, and `args.rows` in C.
 ///
 /// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents and alignments.
@@ -436,7 +436,7 @@ pub fn alignment<T: Element>(kind: &str, declared: &[usize]) -> usize {
 #[doc(hidden)]
 pub type Member = (String, usize, usize);
 
-/// The `typedef` of a struct of `size` bytes. Padding between and behind its members is declared, because rusticl (Mesa
+/// The `typedef` of a struct of `size` bytes. Padding between and after its members is declared, because rusticl (Mesa
 /// 22.3) does not count it in the size of an argument.
 #[doc(hidden)]
 pub fn structure(name: &str, members: &[Member], size: usize) -> String {

@@ -7,10 +7,10 @@
 use crate::lock;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The threads of this process that are in such calls.
+/// The number of threads of this process that are in such calls.
 struct Threads {
     busy: usize,
-    /// Those of them that open devices.
+    /// How many of the busy threads are opening a device.
     opening: usize,
     stopped: bool,
     /// Whether opening devices is paused.
@@ -100,9 +100,9 @@ pub fn finish_background() {
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Lowers the priority of this thread. Does nothing on other systems than Linux, where it would lower the process's.
+/// Lowers the priority of this thread. Does nothing on other systems, where it would lower that of the process.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
-    // An error only leaves the priority as it is.
+    // On an error the priority stays as it is.
     let _ = rustix::process::nice(NICE);
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's commands come after them. Transfers in other queues
-/// wait for marks. Memory whose address other libraries know is kept apart until their work with it is done.
+/// wait for marks. Memory whose address other libraries have is kept apart until their work with it is done.
 ///
 /// At most half of the device's memory is kept, the pieces freed most recently. The rest goes back to the driver when
 /// memory is asked for, not when it is freed, which may happen while a thread records a graph.
@@ -67,7 +67,7 @@ impl<M> Free<M> {
 
 /// Memory that was freed here but may still be read by work of other libraries.
 ///
-/// They may have put that work into any stream, so an event is recorded behind everything that the device has been
+/// They may have put that work into any stream, so an event is recorded after everything that the device has been
 /// given; when it is reached, the memory is free. The event is not recorded when memory is freed, which may happen at
 /// any time, also while a thread records a graph, but when memory is asked for. Because it takes longer than most
 /// calls, one event serves several pieces of memory.
@@ -80,12 +80,12 @@ struct Lent {
 }
 
 impl Lent {
-    /// Bytes for which an event is recorded.
+    /// An event is recorded once this many bytes were freed,
     const BYTES: usize = 16 << 20;
-    /// Pieces of memory for which one is recorded, however small they are.
+    /// or this many pieces of memory, however small they are.
     const PIECES: usize = 64;
 
-    /// Whether enough was freed for an event, or memory that its owner waits for.
+    /// Whether an event is due: enough was freed, or memory of another library, whose owner waits for it.
     fn is_due(&self) -> bool {
         let bytes = |loan: &Loan| match loan {
             Loan::Ours(_, bytes) => *bytes,
@@ -104,7 +104,7 @@ impl Lent {
         settled
     }
 
-    /// Records an event behind what was freed. Where the driver fails to, the memory stays lent until a later event.
+    /// Records an event for what was freed. If the driver fails to, the memory stays lent until a later event.
     fn mark(&mut self, driver: &dyn Driver) {
         if !self.fresh.is_empty()
             && let Ok(mark) = driver.mark_everything()
@@ -182,7 +182,7 @@ pub(crate) struct Memory {
     gpu: Gpu,
     pub(crate) raw: Raw,
     bytes: usize,
-    /// Whether other libraries know its address.
+    /// Whether other libraries have its address.
     shared: AtomicBool,
     /// The owner, if another library allocated it.
     owner: Option<Keeper>,
@@ -193,7 +193,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Sizes go up in steps of an eighth of their power of two, so that a pool serves images of similar size.
+    /// Rounds up to a multiple of 1/16 of the next power of two, so that images of similar size can reuse memory.
     pub(crate) fn rounded(bytes: usize) -> usize {
         let step = (bytes.next_power_of_two() / 16).max(256);
         bytes.max(1).next_multiple_of(step)
@@ -206,7 +206,7 @@ impl Memory {
         let raw = match gpu.shared.pool.take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
-                // The memory that the pool keeps may be just what is missing.
+                // Memory that the pool keeps may be all that is missing.
                 driver.finish()?;
                 gpu.shared.pool.clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
@@ -233,7 +233,7 @@ impl Memory {
         self.gpu.id()
     }
 
-    /// The address for other libraries. From now on the memory counts as known to them.
+    /// The address for other libraries. From now on the memory counts as shared with them.
     pub(crate) fn share(&self) -> Result<u64> {
         let address = self.gpu.driver().address(self.raw)?;
         self.shared.store(true, Ordering::Relaxed);
@@ -311,8 +311,8 @@ impl<T: Element> Buffer<T> {
         Self { memory: Arc::new(memory), len, element: PhantomData }
     }
 
-    /// The numbers at an address that is a multiple of `bytes`, for kernels that read that many at a time: this memory
-    /// if its address is one, otherwise a copy made in the queue. Only memory of other programs can be aligned less.
+    /// The elements at an address that is a multiple of `bytes`, for kernels that read that many bytes at a time: this
+    /// memory if it is aligned, otherwise a copy made in the queue. Only memory of other programs can be unaligned.
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::Driver`].
@@ -354,7 +354,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Writes `data` from the number `first` on. The data may be changed as soon as this returns.
+    /// Writes `data` from element `first` on. The data may be changed as soon as this returns.
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end and for memory of others, [`Error::Driver`].
@@ -367,7 +367,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Waits for all work and reads from the number `first` on.
+    /// Waits for all work and reads from element `first` on.
     ///
     /// # Errors
     /// As [`write`](Self::write).

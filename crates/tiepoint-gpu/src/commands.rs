@@ -133,7 +133,7 @@ impl Commands {
     /// Runs a kernel on `groups` work groups. Nothing happens if one of the numbers is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] for too many groups, or a buffer that is too short, elsewhere, or written and given twice.
+    /// [`Error::Usage`] for too many groups, or a buffer that is short, on another device, or written and given twice.
     #[expect(clippy::needless_pass_by_value, reason = "arguments are written where they are used, once")]
     pub fn launch<A: KernelArguments>(
         &mut self,
@@ -183,7 +183,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Copies `len` numbers from one place of the device to another.
+    /// Copies `len` elements. Source and destination are given as buffer and index of the first element.
     ///
     /// # Errors
     /// [`Error::Usage`] when they leave a buffer or overlap, or when a buffer lies on another device.
@@ -292,19 +292,19 @@ impl Commands {
         Ok(())
     }
 
-    /// Reads the first numbers of a buffer into host memory, as many as it holds.
+    /// Fills host memory from the start of a buffer.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer holds fewer or something belongs to another device.
+    /// [`Error::Usage`] when the buffer is shorter or something belongs to another device.
     pub fn download<T: Element>(&mut self, from: &Buffer<T>, to: &mut Pinned<T>) -> Result<()> {
         let len = to.len();
         self.download_part((from, 0), (to, 0), len)
     }
 
-    /// Reads `len` numbers of a buffer, from number `from_first` on, into host memory from `to_first` on.
+    /// Reads `len` elements of a buffer, from element `from_first` on, into host memory from element `to_first` on.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave either or something belongs to another device.
+    /// [`Error::Usage`] when the range exceeds either of them or something belongs to another device.
     pub fn download_part<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),

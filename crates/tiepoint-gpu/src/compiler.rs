@@ -53,7 +53,7 @@ impl Compiler {
         self.lock().threads > 0
     }
 
-    /// `None` if the program was not requested; the error if it does not compile; `Ok` until that is known.
+    /// `None` if the program was not requested; an error if it does not compile; `Ok` until that is decided.
     pub(crate) fn state_of(&self, key: &str) -> Option<Result<(), Error>> {
         self.lock().known.get(key).cloned()
     }

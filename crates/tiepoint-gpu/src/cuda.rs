@@ -117,7 +117,7 @@ impl Drop for Stream {
 #[derive(Debug)]
 pub(crate) struct Cuda {
     info: Info,
-    /// NVRTC's version; `None` if it is missing or does not know the card, for which there are packaged kernels.
+    /// NVRTC's version; `None` if it is missing or does not support the card, for which there are packaged kernels.
     compiler: Option<String>,
     stream: Arc<Stream>,
 }
@@ -278,7 +278,7 @@ impl Cuda {
     }
 }
 
-/// Asks for the largest share of local memory for a kernel. Kernels that want the memory of a multiprocessor divided
+/// Asks for the largest share of local memory for a kernel. Kernels that divide the memory of a multiprocessor
 /// differently between local memory and cache do not run on it at the same time.
 fn share_multiprocessors(command: &Command) -> Result<()> {
     if let Command::Together(lists) = command {

@@ -46,7 +46,7 @@ pub struct Info {
     pub has_f64: bool,
     /// Whether 64-bit words in global memory are read and written whole, also while other groups do.
     pub has_whole_words: bool,
-    /// Lanes of a group's first dimension that exchange numbers by `SHUFFLE_UP` and its like; 1: none do.
+    /// The lanes in a group's first dimension that can exchange numbers by `SHUFFLE_UP` and the like; 1 for none.
     pub warp: u32,
     /// Not a GPU but the CPU under OpenCL (PoCL).
     pub is_cpu: bool,
@@ -71,7 +71,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// What was found, where none was refused.
+    /// The devices, if none was refused.
     ///
     /// # Errors
     /// The first refusal.

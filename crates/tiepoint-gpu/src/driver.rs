@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw(pub(crate) u64);
 
-/// A kernel as an opaque object; the driver that made it gets its own type back by [`own`].
+/// A kernel as an opaque object; the driver that made it downcasts it by [`own`].
 pub(crate) type DriverKernel = dyn Any + Send + Sync;
 
 pub(crate) trait DriverProgram: Debug + Send + Sync {
@@ -81,7 +81,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
-    /// Runs work beside the queue, once the queues have come to all of `after`. Returns the point after it.
+    /// Runs work beside the queue, once all marks in `after` have been reached. Returns the point after it.
     fn beside(&self, side: Side, work: Work<'_>, after: &[&DriverMark]) -> Result<Arc<DriverMark>>;
     /// Makes work that is put into the queue from now on wait for a mark.
     fn hold(&self, mark: &DriverMark) -> Result<()>;
@@ -128,7 +128,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     }
 }
 
-/// The type that a driver gave a kernel, mark or graph; an error where another driver made it.
+/// A kernel, mark or graph as the driver's own type; an error if another driver made it.
 pub(crate) fn own<T: Any>(object: &dyn Any) -> Result<&T> {
     object.downcast_ref().ok_or_else(foreign)
 }

@@ -17,7 +17,7 @@ pub enum Error {
         /// What is missing, or could not be loaded.
         reason: String,
     },
-    /// A driver refuses.
+    /// A call of a driver failed.
     #[error("{api}: {reason}")]
     Driver {
         /// The driver.
@@ -42,7 +42,7 @@ pub enum Error {
         device: String,
         /// Bytes asked for.
         asked: u64,
-        /// Free bytes, if the driver tells.
+        /// Free bytes, if the driver reports them.
         free: Option<u64>,
     },
     /// The device lacks what a kernel needs.

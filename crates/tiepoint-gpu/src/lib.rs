@@ -3,7 +3,7 @@
 //! A [`Gpu`] is one device with one queue: work runs in the order in which it was given. A [`KernelSource`] is a
 //! program in the [`dialect`] that both drivers compile; its [`Kernel`]s, whose arguments [`kernel!`] declares, are put
 //! into a list of [`Commands`] over [`Buffer`]s, which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here
-//! knows of images.
+//! is specific to images.
 //!
 //! Both drivers are loaded at run time. If there is none, [`devices`] and [`Gpu::open`] return [`Error::Absent`].
 //!
@@ -340,8 +340,8 @@ impl Gpu {
         has_f64.then_some(()).ok_or_else(lacks)
     }
 
-    /// Fails when groups of a launch cannot wait for 64-bit words of groups that began before them: where such a group
-    /// does not go on meanwhile, which was tried when the device was opened, or where half of a word may be read.
+    /// Fails if groups of a launch cannot wait for 64-bit words of groups that began before them: because such a group
+    /// may make no progress meanwhile (tested when the device was opened), or because half of a word may be read.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
@@ -364,7 +364,7 @@ impl Gpu {
         self.driver().info()
     }
 
-    /// The bytes of free memory, if the driver tells; memory kept for reuse counts as taken.
+    /// The bytes of free memory, if the driver reports them; memory kept for reuse counts as taken.
     pub fn free_memory(&self) -> Option<u64> {
         self.driver().free_bytes()
     }

@@ -176,7 +176,7 @@ impl OpenCl {
     ) -> Result<Option<Event>> {
         let mut last = None;
         for command in commands {
-            // Those behind the first wait with it: the queue runs them in order.
+            // Commands after the first wait with it: the queue runs them in order.
             let after = if last.is_none() { after } else { &[] };
             last = self.enqueue_into(queue, command, after)?.or(last);
         }

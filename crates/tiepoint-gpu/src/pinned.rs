@@ -18,7 +18,7 @@ pub(crate) struct PinnedPool {
 #[derive(Debug)]
 struct PinnedStart(*mut u8);
 
-// SAFETY: it is plain memory, which the pool alone knows.
+// SAFETY: it is plain memory, to which only the pool has a pointer.
 unsafe impl Send for PinnedStart {}
 
 impl PinnedPool {
@@ -121,7 +121,7 @@ impl<T: Element> Pinned<T> {
         self.len == 0
     }
 
-    /// Makes room for this many numbers. If there are fewer, it is replaced by memory for a power of two.
+    /// Makes room for this many elements. If there are fewer, new memory replaces it, without the content.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -149,7 +149,7 @@ impl<T: Element> Pinned<T> {
     /// Some of the numbers. Waits until the queue has reached a mark.
     ///
     /// # Safety
-    /// Work behind the mark must not write them, nor any that is run while they are borrowed.
+    /// Neither work after the mark nor work that is run while they are borrowed may write them.
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
@@ -158,7 +158,7 @@ impl<T: Element> Pinned<T> {
             return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
         }
         self.memory.gpu.wait(mark)?;
-        // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here behind the mark.
+        // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here after the mark.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
     }
 
@@ -178,7 +178,7 @@ impl<T: Element> Pinned<T> {
     /// The numbers to be written. Waits until the queue has reached a mark.
     ///
     /// # Safety
-    /// Work behind the mark must not use them, nor any that is run while they are borrowed.
+    /// Neither work after the mark nor work that is run while they are borrowed may use them.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.

@@ -48,10 +48,10 @@ impl Gpu {
         self.driver().beside(side, work, after).inspect_err(|_| drop(self.driver().finish_all()))
     }
 
-    /// Fills a buffer from host memory while the queue goes on: the transfer starts when the queue has come to `after`,
+    /// Fills a buffer from host memory while the queue goes on: the transfer starts when the queue has reached `after`,
     /// and work that is put in later waits for it. With two buffers, the next image is transferred while this one is
     /// computed. `after` must come after the last use of the buffer, or after its creation: memory is reused, and
-    /// work on its previous contents may still be waiting. Gives the point at which the buffer is filled.
+    /// work on its previous contents may still be waiting. Returns the point at which the buffer is filled.
     ///
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small or something belongs to another device, [`Error::Driver`].

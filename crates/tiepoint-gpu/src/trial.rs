@@ -1,4 +1,4 @@
-//! A trial, when a device is opened, of properties that a driver does not tell: whether loops run to their end, and
+//! Tests, when a device is opened, properties that its driver does not report: whether loops run to their end, and
 //! whether the groups of a launch may wait for one another.
 //!
 //! Mesa's llvmpipe (rusticl on a CPU) ends all loops of a kernel after 65 535 iterations in all (`gallivm`,
@@ -15,7 +15,7 @@ use crate::{Commands, Gpu, KernelSource, Result};
 
 /// Groups that wait, each for the one before.
 const GROUPS: usize = 64;
-/// Iterations of a loop that no compiler can predict; devices are known that stop after fewer.
+/// Iterations of a loop whose result no compiler can compute in advance; some devices end it after fewer.
 const TURNS: u32 = 100_000;
 
 crate::kernel! {
@@ -58,7 +58,7 @@ pub(crate) enum Trial {
     CutsLoops,
 }
 
-/// Runs the trial; the first `missing` groups of the chain never begin, and those behind them wait in vain. Any error of a
+/// Runs the trial; the first `missing` groups of the chain never begin, and those after wait in vain. Any error of a
 /// program or kernel is returned.
 pub(crate) fn check(gpu: &Gpu, missing: u32) -> Result<Trial> {
     let source = KernelSource::new("relay").define("GROUPS", GROUPS);

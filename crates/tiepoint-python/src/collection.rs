@@ -138,7 +138,7 @@ impl Collection {
         self.collection.root().to_owned()
     }
 
-    /// The names of the photographs, by number less one.
+    /// The names of the photographs: index i has number i + 1 in a database.
     #[getter]
     fn names(&self) -> Vec<String> {
         self.collection.photographs().iter().map(|photograph| photograph.name.clone()).collect()

@@ -55,8 +55,8 @@ pub(crate) fn finish_background(py: Python<'_>) {
     py.detach(gpu::finish_background);
 }
 
-/// How many threads open a device, or take or make a value of a process ([`OfProcess`]): the child of a fork would wait for ever for one
-/// that is not there. A fork waits until there is none, and holds the lock until it is over.
+/// How many threads are opening a device, or reading or making a value of the process ([`OfProcess`]). The child of a fork has none of
+/// these threads, and would wait for them for ever; so a fork waits until there are none, and holds the lock until it ends.
 static MAKING: Mutex<usize> = Mutex::new(0);
 static MADE: Condvar = Condvar::new();
 
@@ -357,7 +357,7 @@ impl Device {
         found.ok_or_else(without_result)
     }
 
-    /// Runs `work`, which keeps its result, until it is not cancelled by another call.
+    /// Runs `work`, which keeps its result, and repeats it as long as another call cancels it.
     fn repeated(
         &self,
         py: Python<'_>,
@@ -400,12 +400,12 @@ pub(crate) fn interruptible<R: Send>(
         .map_err(raised)
 }
 
-/// The function that is told how far this thread's work is.
+/// The function to which this thread's work reports its progress.
 fn listener(py: Python<'_>) -> Option<Told> {
     WATCH.with_borrow(|told| told.as_ref().map(|told| (told.clone_ref(py), Arc::default())))
 }
 
-/// The same device; its work leaves its progress for the listener.
+/// The same CPU; its work stores its latest progress for the listener.
 fn told_of(cpu: Cpu, told: Option<&Told>) -> Cpu {
     let Some((_, latest)) = told else { return cpu };
     let latest = latest.clone();
@@ -450,7 +450,7 @@ fn abandonable_after<R: Send + 'static>(
     found.take().ok_or_else(without_result)
 }
 
-/// Waits until `work`, which keeps its result, has run on another thread. Not compiled for each kind of work.
+/// Waits until `work`, which keeps its result, has run on another thread. Not generic, so that it is compiled once.
 fn finished(end: &(dyn Fn() + Sync), work: Box<dyn FnOnce() + Send>) -> PyResult<()> {
     let (done, wait) = channel();
     let worker = std::thread::Builder::new().spawn(move || {
@@ -487,7 +487,7 @@ fn looking<R: Send>(cancel: &Cancel, told: Option<&Told>, work: impl FnOnce() ->
     found.ok_or_else(without_result)
 }
 
-/// [`looking`] for work that keeps its result. Not compiled for each kind of work.
+/// [`looking`] for work that keeps its result. Not generic, so that it is compiled only once.
 fn watched(cancel: &Cancel, told: Option<&Told>, work: &mut (dyn FnMut() + Send)) -> PyResult<()> {
     std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
@@ -504,7 +504,7 @@ fn watched(cancel: &Cancel, told: Option<&Told>, work: &mut (dyn FnMut() + Send)
             }
         }
         let ended = worker.join();
-        // What a signal has ended may have failed before the signal was seen.
+        // Work that a signal has cancelled may have failed before the signal was noticed.
         if let Some(signal) = signal.or_else(pending) {
             cancel.reset();
             return Err(signal);

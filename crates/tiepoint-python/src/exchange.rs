@@ -53,7 +53,7 @@ impl Exchange {
         None
     }
 
-    /// The kind and the number of the device on which the tensor lies; `None` if its producer does not tell.
+    /// The kind and the number of the device on which the tensor lies; `None` if its producer does not report it.
     pub(crate) fn device(self, object: &Bound<'_, PyAny>) -> Option<(i64, i64)> {
         let mut told = DlTensor::empty();
         // SAFETY: the table belongs to the type of `object`, and `told` can be written to.

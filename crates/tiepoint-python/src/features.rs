@@ -106,7 +106,7 @@ impl Features {
         Ok(Self::new(self.found(py)?.clone()).hiding(self.hidden))
     }
 
-    /// Those of an image that was searched where `mask` is not 0.
+    /// The same features, of an image that was searched where `mask` is not 0.
     pub(crate) fn with_mask(self, mask: Option<ImageView<'_, u8>>) -> Self {
         self.hiding(hidden_parts(mask))
     }

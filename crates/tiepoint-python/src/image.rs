@@ -86,7 +86,7 @@ impl Input {
     }
 }
 
-/// What gives size and channels of an array of this shape; the name is for errors.
+/// A function that gives size and channels of an array of this shape; the text names the array in errors.
 pub(crate) type Shape = fn(&[usize], &str) -> PyResult<(Size, usize)>;
 
 /// Size and disparities of a cost volume of this shape: an image with a channel for each disparity.

@@ -80,7 +80,7 @@ pub(crate) trait Options: OptionTable {
         for (key, given) in given.iter() {
             let key = key.extract::<String>()?;
             let value = match value(&given)? {
-                // A text stands for a size in bytes, such as "8GiB"; of other numbers it is a mistake.
+                // Text is allowed for sizes in bytes, such as "8GiB"; for any other number it is a mistake.
                 Value::Text(text) if text.parse::<f64>().is_ok() && takes_numbers(&self, &key) => {
                     return Err(wrong_option(&format!(
                         "option {key} is the text {text:?}: expected a number"

@@ -66,7 +66,7 @@ impl Stereo {
         self.maps(py, &[left, right], [mask_left.as_ref(), mask_right.as_ref()], no_data, None)
     }
 
-    /// The disparities by a cost volume, or with `sums` what the paths add up to; `given` are both images and their masks.
+    /// The disparities from a cost volume, or with `sums` its sums over the paths; `given` are both images, then masks.
     fn optimize<'py>(
         &self,
         py: Python<'py>,
@@ -328,8 +328,8 @@ pub(crate) fn range_of_pair<'py>(
     Ok(found.search(least))
 }
 
-/// The verdict on a disparity map of the host and its reasons. `given` are both images and their masks, `searched` the least
-/// disparity and the number of them.
+/// The verdict on a disparity map in the host's memory, and its reasons. `given` are both images and their masks,
+/// `searched` the least disparity and the number of disparities.
 #[pyfunction]
 pub(crate) fn assess_disparities<'py>(
     py: Python<'py>,

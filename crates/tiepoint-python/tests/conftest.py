@@ -15,8 +15,8 @@ from card import REQUIRED, Cupy, Jax, Torch
 
 @pytest.fixture(autouse=True)
 def random_numbers_of_opencv():
-    """OpenCV's random numbers begin anew with each test. Its LSH draws from one generator of the thread, and finds too few
-    neighbours for `plane_tracker.py` in a fifth of all states of it (30 of 150), so a test failed by what ran before it."""
+    """Seeds OpenCV's random numbers anew for each test. Its LSH draws from one generator of the thread; in a fifth of its
+    states (30 of 150) it finds too few neighbours for `plane_tracker.py`, so a test could fail by what ran before."""
     opencv = importlib.import_module("cv2") if importlib.util.find_spec("cv2") else None
     if opencv is not None:
         opencv.setRNGSeed(1)

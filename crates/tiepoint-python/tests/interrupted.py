@@ -266,7 +266,7 @@ def main(name, device, trials, seed):
     print(json.dumps({"call": name, "device": device, "seconds": long, "ended": ended, "late": late, "digest": digest}))
 
 
-#: Calls without places where they look for signals: Ctrl-C ends the call at once, and its thread works on to its end.
+#: Calls that do not check for signals: Ctrl-C ends the call at once, and its thread runs on to its end.
 ABANDONED = [repeatability, score, points, decode, report]
 CALLS = [detect, detect_many, surf, match, nearest, estimate, register, raster, rectify, stereo, learning, gauss, filters]
 CALLS += [warp, write, collect, *ABANDONED]

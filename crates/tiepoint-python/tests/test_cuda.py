@@ -123,7 +123,7 @@ def copied(torch, work, folder):
 
 
 def test_images_descriptors_and_maps_do_not_leave_the_card(torch, card, scene, tmp_path):
-    """Matching and stereo copy only the numbers of results to the host, by the profiler."""
+    """Matching and stereo copy only the counts of results to the host, according to the profiler."""
     sift = tp.Sift(device=card)
     a, b = (sift.detect(torch.from_numpy(image).cuda()) for image in (scene.reference, scene.moving))
     ways, found = copied(torch, lambda: tp.match(a, b), tmp_path)

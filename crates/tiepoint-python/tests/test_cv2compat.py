@@ -119,7 +119,7 @@ def test_given_keypoints_are_described(scene, opencv):
 
 
 def test_keypoints_of_grids_and_other_detectors_are_described_as_opencv_does(scene, opencv):
-    """In the octave and layer that they name, which is the first for all that no SIFT has found."""
+    """In the octave and layer that they name; keypoints that were not found by SIFT name the first."""
     image = scene.reference
     grid = [(float(x), float(y)) for y in range(20, 220, 20) for x in range(20, 300, 20)]
     for size, angle in [(6, 0), (16, 30), (64, 200), (16, -1), (300, 90)]:

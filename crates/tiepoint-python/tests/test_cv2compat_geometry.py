@@ -429,7 +429,7 @@ def test_points_of_a_plane_and_a_threshold_beyond_all_errors_give_an_epipolar_ge
 
 
 def corners_off(opencv, found, true, corners):
-    """The farthest by which a map misses a corner."""
+    """The greatest error of a map at a corner."""
     seen = [opencv.perspectiveTransform(np.float64(corners)[None], np.vstack([m, [0, 0, 1]])[:3])[0] for m in (found, true)]
     return np.linalg.norm(seen[0] - seen[1], axis=1).max()
 
@@ -469,7 +469,7 @@ def test_of_few_inliers_the_model_with_the_least_errors_is_found_as_often_as_by_
 
 
 def few_of_a_homography(opencv, seed, n, right, noise):
-    """Pairs of which the first are right, and their homography, which random numbers make."""
+    """Pairs of which the first `right` are right, and their random homography."""
     rng = np.random.default_rng(seed)
     true = np.eye(3) + np.vstack([rng.normal(0, (0.1, 0.1, 50), (2, 3)), [*rng.normal(0, 1e-4, 2), 0]])
     a = rng.uniform(0, (640, 480), (n, 2))

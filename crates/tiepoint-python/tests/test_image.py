@@ -99,8 +99,8 @@ def test_numbers_of_every_type_are_images(scene):
 
 @pytest.mark.parametrize("detector", [tp.Sift, tp.Surf])
 def test_equal_values_are_one_image_as_integers_and_floats(scene, detector):
-    """By their range, and by one that is given. The automatic range of 16 bits is at least 32 wide, that of floats is not, so
-    that fewer values than that are two pictures, alike but for contrast."""
+    """By their automatic range, and by one that is given. The automatic range of 16 bits is at least 32 wide, that of
+    floats is not; so an image of fewer values differs in contrast between the two types."""
 
     def both(image, **given):
         return [detector(device="cpu", **given).detect(image.astype(dtype)).xy for dtype in (np.uint16, np.float32)]
@@ -413,7 +413,7 @@ def test_an_image_that_another_thread_writes_does_no_harm():
 
 
 class Refusing:
-    """An object that lends no memory, as a tensor does that a gradient is wanted of."""
+    """An object that does not give access to its memory, like a tensor that requires a gradient."""
 
     dtype = "bfloat16"
     requires_grad = True

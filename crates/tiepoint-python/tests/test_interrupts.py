@@ -80,7 +80,7 @@ def test_ctrl_c_ends_every_call(call, device):
         pytest.skip("no OpenCL device is there")
     told = json.loads(run([Path(__file__).parent / "interrupted.py", call, device, TRIALS, "1"]))
     assert len(told["ended"]) == int(TRIALS), told
-    # 0.2 s between places where a call looks for signals, 0.02 s for calls that end at once; the rest is for a busy
+    # 0.2 s between points at which a call checks for signals, 0.02 s for calls that end at once; the rest is for a busy
     # machine. Abandoned calls compute longer than this limit, so one that waited for its end would fail.
     assert max(told["ended"]) < (0.5 if call in PROMPT else 4 if device == "opencl" else 2), told
 

@@ -1,4 +1,4 @@
-"""What other programs write in ways of their own: HDF5 of hloc and its relatives, places on maps, pixels without data."""
+"""Files in the conventions of other programs: HDF5 of hloc and its relatives, places on maps, pixels without data."""
 
 import functools
 import shutil
@@ -135,7 +135,7 @@ def test_imported_matches_have_two_columns(photographs, found, tmp_path):
 
 
 def test_a_list_is_matched_as_it_is(photographs, command, tmp_path):
-    """No further pairs by a partner in common; a mark before the text and UTF-16 do no silent harm."""
+    """No pairs are added by a common partner; a byte order mark is accepted, and UTF-16 is not misread silently."""
     (tmp_path / "pairs.txt").write_bytes(b"\xef\xbb\xbfa.png b.png\r\na.png c.png\r\n")
     verified = collected(photographs, tmp_path, pairs=tmp_path / "pairs.txt", max_features=300)
     assert [(pair.a, pair.b) for pair in verified] == [("a.png", "b.png"), ("a.png", "c.png")]

@@ -110,7 +110,7 @@ pub(super) fn collection_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Resul
     Ok(Compared { view: SavedView { kind: &COLLECTION, still, data }, tiles, described, said })
 }
 
-/// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are those of the run's photographs.
+/// Marks the pairs that a run has tried, among those of `count` photographs; `numbers` are the run's own.
 fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> Option<()> {
     // Null stands for all.
     let tried = if tried.is_null() { None } else { Some(block::read_u8s(tried)?) };
@@ -128,7 +128,7 @@ fn mark_tried(bits: &mut [u8], count: usize, tried: &Value, numbers: &[u32]) -> 
     Some(())
 }
 
-/// The pairs of a page; `numbers` are those of its photographs on the new page.
+/// The pairs of a page; `numbers` are the indices of its photographs on the new page.
 fn pairs_of(page: &SavedPage, view: &Value, numbers: &[u32]) -> Result<HashMap<(u32, u32), SavedPair>> {
     let damaged = || page.fault("its pairs cannot be read");
     let u32s = |key: &str| block::read(&view["pairs"][key], u32::from_le_bytes).ok_or_else(damaged);
@@ -146,7 +146,7 @@ fn pairs_of(page: &SavedPage, view: &Value, numbers: &[u32]) -> Result<HashMap<(
         let (p, q) = (number(a[i])?, number(b[i])?);
         let (own, left) = rest.split_at_checked(4 * lines[i] as usize).ok_or_else(damaged)?;
         rest = left;
-        // The pair lies the other way round where its photographs do.
+        // The ends are exchanged if the photographs are in the opposite order on the new page.
         let turned = |line: &[u16]| [line[2], line[3], line[0], line[1]];
         let own = if p < q { own.to_vec() } else { own.chunks_exact(4).flat_map(turned).collect() };
         let kind = view["configurations"][configuration[i] as usize].as_str().unwrap_or_default().to_owned();

@@ -77,8 +77,8 @@ fn rows_of(page: &SavedPage, view: &Value) -> Result<Vec<KeypointMatch>> {
     Ok((0..n).map(row).collect())
 }
 
-/// The matches of both runs, each once, and which run has it. A match that both have is taken from the run after; but
-/// one that is an inlier in only one of the runs counts for that run.
+/// The matches of both runs, each once, and which run has it. A match that both have is taken from the later run; but
+/// if it is an inlier in only one run, it counts for that run alone.
 fn united(before: Vec<KeypointMatch>, after: Vec<KeypointMatch>) -> (Vec<KeypointMatch>, Vec<u8>) {
     let cell = |x: f32, y: f32| ((x / SAME).floor() as i64, (y / SAME).floor() as i64);
     let mut places: HashMap<(i64, i64), Vec<usize>> = HashMap::new();

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::{Error, Result};
 
-/// A match, disparity or pair that both runs have, only the one before, or only the one after: the numbers of the script.
+/// Codes for the script: a match, disparity or pair is in both runs, only in the one before, or only in the one after.
 const BOTH: u8 = 0;
 const LOST: u8 = 1;
 const GAINED: u8 = 2;

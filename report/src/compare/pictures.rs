@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tiepoint::image::Size;
 use tiepoint::{Error, Result};
 
-/// Disparities differ from here on, in pixels.
+/// Disparities that differ by more than this many pixels count as different.
 const DIFFERENT: f32 = 1.0;
 
 pub(super) fn registration_of(pages: [(&SavedPage, &Value); 2], id: &str) -> Result<Compared> {

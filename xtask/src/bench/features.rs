@@ -20,7 +20,7 @@ pub(super) struct Photo {
     image: Image<u8>,
 }
 
-/// The photographs, given to OpenCV too.
+/// The photographs, which are also loaded into OpenCV.
 pub(super) fn photos(opencv: &mut OpenCv) -> Result<Vec<Photo>> {
     let cpu = Cpu::with_threads(1).map_err(|e| e.to_string())?;
     let photos = PHOTOS.iter().map(|&(name, path, size)| {

@@ -62,7 +62,7 @@ impl Scene {
     }
 }
 
-/// The rows of one type of pixels: its name, that with the type of gradients, and the image's name in OpenCV's program.
+/// The rows of one type of pixels. Names: the type's, its and its gradients', the image's in OpenCV's program.
 fn rows_of<'a, T: Sobel>(
     [kind, gradients, image]: [&str; 3],
     input: &'a Image<T>,

@@ -133,8 +133,8 @@ pub(crate) struct PartArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct UnreadableArguments {
-    /// End with an error if more than N photographs cannot be read, with those of other parts so far. They are always reported
-    /// and left out
+    /// End with an error if more than N photographs cannot be read, counting those that other parts have found so far.
+    /// Unreadable photographs are always reported and left out
     #[arg(long, value_name = "N")]
     pub(crate) max_unreadable: Option<usize>,
 }

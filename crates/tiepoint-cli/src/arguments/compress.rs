@@ -12,7 +12,7 @@ pub(crate) struct CompressArguments {
 }
 
 impl CompressArguments {
-    /// What is known for the writer of an image: only how it is compressed.
+    /// Metadata for the writer of an image that holds only the compression.
     pub(crate) fn known(self) -> Known<'static> {
         Known { compression: self.compress, ..Known::default() }
     }

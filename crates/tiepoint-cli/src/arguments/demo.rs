@@ -13,8 +13,8 @@ pub(crate) struct DemoArguments {
     /// Seed of the scenes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Make N aerial photographs of one terrain instead, for collect, with cameras.json: their exact cameras, and the
-    /// share of the picture that each pair has in common
+    /// Instead, make N aerial photographs of one terrain for collect, and cameras.json with their exact cameras and the
+    /// overlap of each pair as a share of the picture
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) aerial: Option<u16>,
     /// Size of the aerial photographs

@@ -29,7 +29,7 @@ pub(crate) struct EvaluateDisparity {
     /// The true map of the left image: floats (unknown: not finite; also 0 and below if nothing else marks unknown pixels and
     /// they are 0 and one other number at most), 8 or 16 bits (unknown: 0)
     pub(crate) truth: PathBuf,
-    /// The true map of the right image: pixels that it does not confirm within 1 px are occluded and not scored
+    /// The true map of the right image: pixels that do not agree with it within 1 px are occluded and not scored
     #[arg(long, value_name = "FILE")]
     pub(crate) truth_right: Option<PathBuf>,
     /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]

@@ -1,8 +1,8 @@
 //! Command lines of other programs: `tiepoint stereo --like mgm …`, or by the name under which it is started.
 //!
 //! **mgm** (and `mgm_multi`), as s2p and the Ames Stereo Pipeline call it: `mgm [options] LEFT RIGHT DISPARITY [COST
-//! [BACKFLOW]]`. Its disparities are what is added to x to come to the other image, so its range is ours with the signs
-//! changed. Penalties are in units of its own costs: they count in proportion to its defaults. Sources: the options in
+//! [BACKFLOW]]`. Its disparities are offsets added to x to get to the other image, so its range is ours negated. Its
+//! penalties are in units of its own costs; ours are scaled by their ratio to its defaults. Sources: the options in
 //! `docs/external_algorithms.rst` of the Ames Stereo Pipeline, the calls in `s2p/block_matching.py`.
 
 use crate::failure::{Failure, Outcome};
@@ -13,9 +13,9 @@ use tiepoint::stereo::{CensusWindow, Cost};
 /// Options of mgm without a counterpart that are followed by a value, and variables of its environment.
 const IGNORED: &str = "-S -wl -wr -aP1 -aP2 -aThresh -truncDist -p -m -M -l -Rc -confidence_consensusR \
                        -confidence_costL -confidence_costR -confidence_pkrL -confidence_pkrR";
-/// Those with a counterpart.
+/// Options with a counterpart.
 const KNOWN: &str = "-r -R -t -s -O -P1 -P2 -Rd -confidence_consensusL";
-/// What is said before the help of `stereo`.
+/// The usage printed before the help of `stereo`.
 const OPTIONS: &str = "mgm [-r MIN -R MAX] [-t census|ad] [-s none|vfit|parabola] [-O 4|8|16] [-P1 P1 -P2 P2] [-Rd RIGHT] \
                        [-confidence_consensusL FILE] LEFT RIGHT DISPARITY, and options of `tiepoint stereo` with = before their value:";
 /// The side of the median, if mgm's environment (`MEDIAN`) asks for one; and the size below which regions are removed,
@@ -25,7 +25,7 @@ const MEDIAN: u8 = 5;
 const SPECKLE: f64 = 25.0;
 const IGNORED_VARIABLES: [&str; 2] = ["MINDIFF", "USE_TRUNCATED_LINEAR_POTENTIALS"];
 
-/// The words of a command line as this command takes them, and what was ignored; `variable` reads the environment.
+/// The command line translated for this command, and what was ignored; `variable` reads an environment variable.
 pub(crate) fn translated(
     words: Vec<OsString>,
     variable: impl Fn(&str) -> Option<String>,
@@ -205,7 +205,7 @@ impl Mgm {
         }
         // mgm does not wait for the disk either; for a small tile that takes as long as all the rest.
         flags.push("--no-sync".into());
-        // What is said in our own flags comes first.
+        // Flags of `tiepoint stereo` take precedence over translated ones.
         let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
         let said: Vec<_> = self.ours.iter().map(|flag| name(&flag.to_string_lossy())).collect();
         flags.retain(|flag| !said.contains(&name(flag)));

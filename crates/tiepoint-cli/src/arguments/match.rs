@@ -18,7 +18,7 @@ pub(crate) struct MatchArguments {
     /// .points (QGIS) .vrt (GDAL: A with ground control points on the map of B)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The format of the matches, if the name of the file does not tell it
+    /// The format of the matches, if the extension of FILE does not decide it
     #[arg(long, requires = "output", value_parser = named::<MatchFormat>())]
     pub(crate) format: Option<MatchFormat>,
     /// A picture of both images and their matches: inliers green, outliers faint

@@ -103,7 +103,7 @@ pub(crate) struct StereoArguments {
     /// Like --mask, for the right image; {} stands for its name
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_right: Option<String>,
-    /// Pixels of this value hold no data, in either image; NaN and infinities never do
+    /// Pixels of this value hold no data, in either image, and neither do NaN and infinities
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
     /// The true disparities, which score the result in the verdict, the report and --json: floats (unknown: not finite;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const STDIN: &str = "/dev/stdin";
 const STDOUT: &str = "/dev/stdout";
 
-/// Flags whose file is read; that of every other flag is written.
+/// Flags whose file is read; the file of every other flag is written.
 const READ: [&str; 8] = [
     "--mask",
     "--mask-b",
@@ -59,7 +59,7 @@ fn stream_of(before: &str) -> Outcome<&'static str> {
     Ok(if is_read { STDIN } else { STDOUT })
 }
 
-/// The file of an argument that is written although no flag comes before it.
+/// The path of an output given without a flag; `-` stands for stdout.
 pub(crate) fn written(path: PathBuf) -> PathBuf {
     if path == Path::new(STDIN) { STDOUT.into() } else { path }
 }
@@ -68,7 +68,7 @@ pub(crate) fn is_stdin(path: impl AsRef<Path>) -> bool {
     [Path::new("-"), Path::new(STDIN)].contains(&path.as_ref())
 }
 
-/// Whether a word names stdin or another pipe, which may bring nothing for long.
+/// Whether a word names stdin or another pipe, which may deliver nothing for a long time.
 pub(crate) fn is_pipe(word: &OsStr) -> bool {
     let name = word.to_str().map_or("", |word| word.split_once('=').map_or(word, |(_, value)| value));
     is_stdin(name) || is_fifo(name)

@@ -21,7 +21,7 @@ pub(crate) trait Flags: Clone + Send + Sync + 'static {
     /// Options for which the command has no flag, or a flag of its own.
     const WITHOUT: &'static [&'static str] = &[];
 
-    /// The options that hold without a flag.
+    /// The options when no flag is given.
     fn start() -> Self::Table;
 
     /// Presets that replace these defaults, by name.

@@ -63,7 +63,7 @@ fn match_part(collection: &Collection, shard: Shard, context: &Context) -> Outco
     match_pairs(collection, &collection.match_devices(&context.processors()), shard, context)
 }
 
-/// The same failure, with a hint on how to go on; none where a command of one stage says that another has to come first.
+/// The same failure, with a hint on how to go on, unless it says that another stage has to be run first.
 fn go_on<T>(outcome: Outcome<T>, one_stage: bool) -> Outcome<T> {
     outcome.map_err(|failure| match failure {
         Failure::Work(message) => {
@@ -113,7 +113,7 @@ fn after_scan(
     export(collection, &arguments.output, matching, context)
 }
 
-/// Sets a flag when it is dropped, also by a panic.
+/// Sets a flag when it is dropped, even during a panic.
 struct SetAtEnd<'f>(&'f AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -155,7 +155,7 @@ fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, co
     }
 }
 
-/// Free bytes on the disk of `path` or of its folder; `None` if the system does not tell.
+/// Free bytes on the disk of `path` or of its folder; `None` if the system does not report it.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -169,7 +169,7 @@ fn free_bytes(_: &Path) -> Option<u64> {
 }
 
 impl UnreadableArguments {
-    /// Fails if more photographs were left out than allowed, by the scan, which `refused` some, and by all parts so far.
+    /// Fails if more photographs than allowed were left out: the `refused` of the scan and those of all parts so far.
     fn check(&self, refused: usize, found: &Extracted, collection: &Collection) -> Outcome {
         let (unreadable, all) = (refused + found.all_unreadable, refused + collection.photographs().len());
         match self.max_unreadable {
@@ -261,7 +261,7 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     }
 }
 
-/// The words about a number, none about 0.
+/// The text about a count; empty for 0.
 fn if_any(n: u64, words: impl Fn(u64) -> String) -> String {
     if n == 0 { String::new() } else { words(n) }
 }

@@ -1,8 +1,8 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 //!
 //! Every image is read, searched, written and reported, in this order. With several threads the next images are read
-//! while one is searched. A GPU searches several images at once if they are alike, while the results of earlier images
-//! are written. Messages and reports come in the order of the images.
+//! while one is searched. A GPU searches several images of one type and size at once, while the results of earlier
+//! images are written. Messages and reports come in the order of the images.
 
 use super::ordered::{AHEAD, Item, MOST_BESIDE, Results};
 use super::report::{file_name, say_page, write_to};
@@ -65,7 +65,7 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<ImageJob>> {
     Ok(jobs.map(job).collect())
 }
 
-/// Images that a GPU searches at once. The number is fixed, because a GPU keeps memory for one number.
+/// The most images that a GPU searches at once. All batches have one size, because a GPU keeps memory for one size.
 const BATCH: usize = 16;
 
 /// Reads, searches, writes and reports the images; returns how many failed.
@@ -251,7 +251,7 @@ fn report(
     let (size, path) = (found.features.image, job.path.display());
     if found.stored {
         context.note(&format!(
-            "{path}: keypoints are of the pixels as they are stored, as COLMAP wants them; its orientation would turn it"
+            "{path}: keypoints refer to the pixels as stored, as COLMAP needs them; its orientation is not applied"
         ));
     }
     context.say(&format!(

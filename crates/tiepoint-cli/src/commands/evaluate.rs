@@ -63,7 +63,7 @@ fn matrices(
     Ok(())
 }
 
-/// Says so where one of two maps seems to be from B to A, and the other from A to B.
+/// Prints a note if one matrix seems to map A to B and the other B to A.
 fn note_direction(found: &Homography, truth: &Homography, (size, error): (Size, f64), context: &Context) {
     let inverted = found.inverse().map(|found| corner_error(&found, truth, size));
     if let Some(inverted) = inverted.filter(|inverted| 10.0 * inverted < error) {

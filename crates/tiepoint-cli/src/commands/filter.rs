@@ -32,7 +32,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     });
     let filtered = clock.time(Part::Compute, || apply(filter, &file.image, context))?;
     let filtered = file.filtered(filtered)?;
-    // What is said of the bands, such as a unit, holds for smoothed values.
+    // The bands' metadata, such as units, still holds for smoothed values.
     let bands = file.bands.as_deref().filter(|_| matches!(filter, FilterArguments::Gauss { .. }));
     clock.time(Part::Write, || {
         let about = tiff.known();

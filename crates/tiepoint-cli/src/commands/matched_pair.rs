@@ -53,7 +53,7 @@ struct FoundPair {
 enum Matched {
     /// By a search with this finder.
     By(Box<Finder>),
-    /// By a file: feature i of A matches feature i of B. `right` are the numbers of those that it does not mark as wrong.
+    /// By a file: feature i of A matches feature i of B. `right` are the indices not marked as wrong.
     Given { matches: Vec<Match>, right: Vec<usize> },
 }
 
@@ -186,7 +186,7 @@ impl<'a> PairSearch<'a> {
         }
     }
 
-    /// The error; if it says that there is no model, with where to see the matches. Writes a page of unverified matches if one
+    /// The error. If it is that there is no model, adds counts and advice, and writes a page of the unverified matches if one
     /// is asked for.
     fn explain(
         &self,
@@ -355,7 +355,7 @@ impl<'a> PairSearch<'a> {
                 let given: Vec<Match> = right.iter().map(|i| matches[*i]).collect();
                 let mut tie = clock.time(Part::Compute, || tie_given(keypoints, &given, options, cpu))?;
                 if tie.b_from_a.is_some() {
-                    // Those that the file marks as wrong do not count for the model, but for its verdict.
+                    // Matches that the file marks as wrong take no part in the model, but in its verdict.
                     tie.inliers.iter_mut().for_each(|i| *i = right[*i]);
                     tie.matches = matches.clone();
                 }

@@ -175,7 +175,7 @@ impl Laid {
                 .note(&format!("{shown} does not hold the place of {named} on the map{world}; a .tif would"));
         }
         let known = self.file.known();
-        // Another value than 0 around the picture looks like data where the format cannot name it.
+        // A fill value other than 0 around the picture would look like data in a format that cannot record it.
         let is_filled = known.no_data.is_some_and(|value| value != 0.0);
         let valid = known.valid.filter(|_| is_tiff || is_filled || self.has_holes);
         let known = Known {

@@ -8,7 +8,7 @@ use tiepoint::by_pixel;
 use tiepoint::device::Cpu;
 use tiepoint::image::{self, AnyImage, FileImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
-/// What is kept of an image beside what a detector sees.
+/// What is kept of an image besides the form that a detector searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// Nothing.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::image;
 
-/// The file of the result for each of `images`; none without `given`, which is a file for one image, for several a folder
-/// or a pattern with {}. Two images must not share a file.
+/// The result file for each of `images`, if one is `given`: a file for one image, a folder or a pattern with {} for
+/// several. Two images must not share a file.
 pub(crate) fn output_paths(
     given: Option<&str>,
     images: &[PathBuf],

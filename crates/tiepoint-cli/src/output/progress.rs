@@ -22,7 +22,7 @@ pub(crate) enum Log {
     Objects,
 }
 
-/// A task that waits for another process, which is told at once.
+/// The task that waits for another process; it is logged at once.
 const WAITING: &str = "wait for another scan";
 
 /// The line while the share done is unknown.

@@ -495,7 +495,7 @@ fn name(i: usize) -> String {
     if i.is_multiple_of(5) { format!("sub/{i}.png") } else { format!("{i}.png") }
 }
 
-/// The kinds of change, picked at random. `pairs` stands twice because it is to be picked twice as often.
+/// The kinds of change, picked at random. `pairs` is listed twice so that it is picked twice as often.
 const CHANGES: &str = "add remove replace truncate no-picture dangling-link chmod rename swap touch list mask no-mask \
                        masks pairs pairs matching kill damage";
 

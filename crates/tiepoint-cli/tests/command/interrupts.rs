@@ -64,7 +64,7 @@ fn interrupted(folder: &Folder, line: &str, outputs: &[&str]) {
         }
         // There is no message if the signal came before or after the work. LLVM within PoCL handles the signal too and
         // removes the file that clang is writing; clang then reports an error.
-        // On a busy machine `collect` foresees work of more than a minute, and says so.
+        // On a busy machine `collect` estimates more than a minute of work, and prints the estimate.
         let expected = |line: &str| line == "1 error generated." || line.starts_with("tiepoint: about ");
         let lines: Vec<&str> = stderr.lines().filter(|line| !expected(line)).collect();
         assert!(lines.len() <= 1, "{line}: {stderr}");
@@ -149,7 +149,7 @@ fn a_signal_ends_every_command_by_the_signal() {
     }
 }
 
-/// The system sends a signal, which ends a process that does not expect it.
+/// At the limit the system sends a signal, which would end a process that does not handle it.
 #[test]
 fn a_limit_of_the_length_of_files_is_an_error() {
     let folder = Folder::new("limited");

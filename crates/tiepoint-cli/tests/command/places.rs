@@ -56,7 +56,7 @@ fn matches_come_from_stdin() {
     assert!(said.contains("matches for right"), "{said}");
 }
 
-/// What never ends is not read until the memory is full.
+/// Reading an endless input stops with an error before the memory is full.
 #[cfg(unix)]
 #[test]
 fn of_a_device_without_end_only_so_much_is_read() {
@@ -126,7 +126,7 @@ fn a_result_has_the_place_of_its_pixels() {
     assert!(told.contains("results have no coordinate system: b.png has its place in an .aux.xml"), "{told}");
 }
 
-/// GDAL and QGIS go by the file beside a GeoTIFF.
+/// GDAL and QGIS use the place in the `.aux.xml` beside a GeoTIFF.
 #[test]
 fn another_place_beside_a_geotiff_is_told() {
     let folder = Folder::with("other-place", parts);
@@ -287,7 +287,7 @@ fn a_finer_picture_is_told_to_be_shrunk_before() {
     assert!(told.contains("f.png has 3.0 times the resolution of s.png"), "{told}");
 }
 
-/// A value that the file does not name as one of no data is resampled like others.
+/// A value that the file does not declare as its no-data value is resampled like others.
 #[test]
 fn a_value_far_from_all_others_is_told() {
     let folder = Folder::new("unnamed");

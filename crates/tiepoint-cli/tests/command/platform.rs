@@ -57,7 +57,7 @@ fn no_result_depends_on_the_c_library() {
     }
 }
 
-/// Network file systems and quotas may report only when a file is closed that it did not fit.
+/// Network file systems and quotas may report that a file did not fit only when it is closed.
 #[test]
 fn an_error_on_closing_a_file_is_reported_and_leaves_no_unfinished_file() {
     let folder = Folder::new("platform-close");

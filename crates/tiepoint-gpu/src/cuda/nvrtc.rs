@@ -48,7 +48,7 @@ pub(super) fn compiles_for(capability: u32) -> Result<String> {
     // SAFETY: writes one integer.
     check("architectures", unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut number) })?;
     let mut known = vec![0; number.max(0) as usize];
-    // SAFETY: writes as many integers as it has said.
+    // SAFETY: writes as many integers as the call before has returned.
     check("architectures", unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) })?;
     match known.iter().any(|n| n.unsigned_abs() == capability) {
         true => Ok(format!("{major}.{minor}")),
@@ -106,7 +106,7 @@ impl Program {
         // SAFETY: writes one number.
         check(&format!("the size of {what}"), unsafe { length(self.0, &raw mut len) })?;
         let mut out = vec![0_u8; len];
-        // SAFETY: the buffer has the length that NVRTC has just named.
+        // SAFETY: the buffer has the length that NVRTC has just returned.
         check(what, unsafe { bytes(self.0, out.as_mut_ptr().cast()) })?;
         Ok(out)
     }
@@ -131,7 +131,7 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
     let source = CString::new(source).map_err(|_| wrong("the source"))?;
     let title = CString::new(name).map_err(|_| wrong("the name"))?;
     let options = [
-        // Instructions that only this generation has, for warp groups, are compiled for its own architecture alone.
+        // Warp-group instructions, which only this generation has, compile for sm_90a alone.
         format!("--gpu-architecture={}", if architecture == "sm_90" { "sm_90a" } else { architecture }),
         "--std=c++17".into(),
         // The arithmetic of the dialect: fused only where written, IEEE division and roots, denormals kept.

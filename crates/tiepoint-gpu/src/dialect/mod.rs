@@ -16,10 +16,10 @@
 //!
 //! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
 //! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it. The
-//! `ATOMIC` operations take buffers that are declared `write`. Where anything follows a loop that holds barriers, every
-//! group that comes to the loop enters it (`do`); a group with nothing to do leaves the kernel before. PoCL 5.0
-//! compiles other kernels differently each time, sometimes wrongly: variables of a lane then get the values of the
-//! group's last lane (`docs/notebook/gpu.md`).
+//! `ATOMIC` operations take buffers that are declared `write`. A loop with barriers that is
+//! followed by other code must be a `do` loop, so that every group that reaches it enters it; a group with no work
+//! returns before. PoCL 5.0 compiles kernels that break this rule differently each time, sometimes wrongly: variables
+//! of a lane then get the values of the group's last lane (`docs/notebook/gpu.md`).
 //! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4`, and `u8x2`, `u16x2`, `i32x2`, `f32x2`, `u64x2` have members x,
 //! y (z, w), for accesses of up to 16 bytes at aligned places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!

@@ -147,8 +147,8 @@ def image(given: Any, what: str) -> npt.NDArray[Any]:
 
 
 def floats(found: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
-    """Numbers as `float32`. One value that 32 bits cannot hold becomes infinite, which means no data: it marks pixels.
-    Fails if several become infinite, or if all are so small that they vanish or lose digits."""
+    """Numbers as `float32`. If only one value is beyond the range of `float32`, it is taken for the no-data value and
+    becomes infinite. Fails if several different values are, or if all are so small that they vanish or lose digits."""
     import numpy as np
 
     try:
@@ -186,8 +186,8 @@ def mask(given: Any, what: str) -> npt.NDArray[np.uint8]:
 
 
 def masked(given: Any) -> Any:
-    """A masked array of NumPy; one is also made of another array with truth values of its shape as its ``mask``, True where
-    there is no data, as astropy's have them. None for other images."""
+    """The image as a masked array of NumPy, if it is one, or has a boolean ``mask`` of its shape, True where there is
+    no data, as astropy's arrays have. None for other images."""
     import sys
 
     numpy = sys.modules.get("numpy")
@@ -254,7 +254,7 @@ def without_data(given: Any, what: str) -> tuple[Any, Any]:
 
 
 def lies_on_host(given: Any) -> bool:
-    """Whether NumPy can read an object's memory, by what the object says about its device."""
+    """Whether NumPy can read an object's memory, according to the device that the object names."""
     if isinstance(given, DeviceArray):
         return False
     device = getattr(given, "__dlpack_device__", None)

@@ -121,7 +121,7 @@ class _Detector(Options):
 
 
 def _groups(images: Iterable[Any], most: int) -> Iterator[list[Any]]:
-    """Images, up to `most` together; one on a card is alone. If the source fails, those that it gave before come first."""
+    """Images in groups of up to `most`; one on a card is alone. If the source fails, the images before come first."""
     some: list[Any] = []
     try:
         for each in images:

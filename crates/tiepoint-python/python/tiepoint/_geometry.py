@@ -170,7 +170,7 @@ class Model(Result):
 
         if self.kind != "essential" or self.cameras is None:
             raise ModelError(f"the model is {self.kind}: expected an essential matrix, with its cameras, for a pose")
-        # Refuses points that are not pairs, and knows which are finite.
+        # Fails for points that are not pairs; the residuals of points that are not finite are infinite.
         usable = self.residuals(xy_a, xy_b) < math.inf
         return pose(self.matrix, self.cameras, *(_places(xy, "the points")[usable] for xy in (xy_a, xy_b)))
 
@@ -306,7 +306,7 @@ def estimate(
         Points that may show the same thing, in pixels; three values are homogeneous coordinates. Pairs with a point at
         infinity or with coordinates that are not finite are left out.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
-        What relates them.
+        The kind of model.
     threshold : float
         Largest residual of an inlier in the unit of the points: pixels, or, of an essential matrix of normalised
         coordinates with K = I, focal lengths (1 / 800 is one pixel at a focal length of 800). The residual is the harmonic
@@ -323,7 +323,7 @@ def estimate(
     seed : int
         Seed of the sampler.
     quality : array_like, (N,), optional
-        Better pairs are sampled earlier.
+        The quality of each pair: the higher, the earlier it is sampled.
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
         OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
@@ -366,7 +366,7 @@ def fit(
     xy_a, xy_b : array_like, (N, 2), (N, 1, 2) or (N, 3)
         Points that show the same thing, in pixels; three values are homogeneous coordinates.
     model : {"homography", "affine", "similarity", "rigid", "translation", "fundamental", "essential"}
-        What relates them.
+        The kind of model.
     cameras : tuple of array_like, (3, 3) each, optional
         The matrices K of A and B, which an essential matrix needs. They know no lens distortion: undo it first, with
         OpenCV by ``cv2.undistortPoints(points, K, distortion, P=K)``.
@@ -390,7 +390,7 @@ def fit(
 
 
 def kind(model: Any) -> Any:
-    """The name of a kind of model, which was given as the third argument of a function."""
+    """The kind of model, the third argument of a function; fails for anything but a name."""
     if model is None or isinstance(model, str):
         return model
     raise OptionError(
@@ -441,8 +441,8 @@ def warp(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``: a warning tells if
-        that rounds whole numbers beyond 2²⁴. One on a CUDA device is warped there, and the result stays there.
+        ``uint8``, ``uint16`` or ``float32``; truth values become ``uint8``, other numbers ``float32``: a warning
+        says if that rounds whole numbers beyond 2²⁴. One on a CUDA device is warped there, and the result stays there.
     model : Model, Estimate or array_like
         From `image` to the output: a homography, affine map or similarity, or the (3, 3) or (2, 3) matrix of one.
     shape : tuple of int, optional

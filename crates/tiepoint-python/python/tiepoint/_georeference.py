@@ -34,7 +34,7 @@ def coefficients(transform: Any) -> _Coefficients:
 
 def placed(x: Any, y: Any, told: _Coefficients | None) -> _Coefficients:
     """The transform of pixels whose centres have the coordinates x and y, each (H, W) when broadcast: `told`, which is
-    exact, if it gives these coordinates; otherwise the one computed from them, as after the array was cut, thinned or
+    exact, if it agrees with these coordinates; otherwise one computed from them, as after the array was cut, thinned or
     turned."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from ._core import Features
 
 
 def features(*given: Any) -> Features:
-    """Features from their columns, in the order in which `Features.__reduce__` gives them, and the parts that were hidden."""
+    """Features from their columns, in the order of `Features.__reduce__`, and the parts of the image that were masked."""
     *columns, hidden = given
     names = ("xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors", "image_size")
     fields = dict(zip(names, columns, strict=True))

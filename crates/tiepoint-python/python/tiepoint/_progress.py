@@ -41,7 +41,7 @@ class State(NamedTuple):
     task : str
         The name of the task: ``"SIFT"``, ``"match"``, …
     done, total : int
-        Steps done, and steps in all. A step may be some rows, an image, or other work that takes as long.
+        Steps done, and steps in all. A step may be some rows, an image, or another unit of work.
     left_out : int
         For a collection, the number of photographs that the task has left out so far.
     """

@@ -186,7 +186,7 @@ def register(
         device are searched and warped there, and the results stay there. They are copied to the host only if pixels are
         transparent or NaN, for simulated views, or if the other image is there.
     model : {"homography", "affine", "similarity", "rigid", "translation"}
-        What relates them.
+        The kind of model.
     detector : Sift or Surf, optional
         The detector of features; ``Sift()`` if not given.
     mask_fixed, mask_moving : array_like, (H, W), optional
@@ -203,7 +203,7 @@ def register(
         Simulated views of each image, 1 to 43; if not given, 10 if the images themselves do not suffice.
     modality : {"auto", "same", "cross"}
         Whether both images are from one kind of sensor. ``"cross"``: they are matched by structure, which does not
-        depend on what is bright and what is dark (radar, infrared, maps, depth, day and night). ``"auto"``: by
+        depend on brightness (radar, infrared, maps, depth, day and night). ``"auto"``: by
         structure only if too few features agree.
     scale_range : float
         The largest ratio of the scales of images from different sensors, 1 to 16. A wider range is searched where their
@@ -345,7 +345,7 @@ def rectify(
     -------
     Rectified
         The same images and calibration as the command ``rectify`` writes. The command also prints a verdict; here it is
-        `tie_points.verdict`, and `doubts` tell what the rows say.
+        `tie_points.verdict`, and `doubts` has what the rows show.
     """
     if isinstance(calibration, (str, os.PathLike)):
         calibration = StereoCalibration.read(calibration)

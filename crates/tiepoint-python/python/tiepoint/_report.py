@@ -133,7 +133,7 @@ def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
 
 
 def _made(result: Any, made: str | None) -> str:
-    """How a page was made: what the caller says, or the name of the script, without its folder."""
+    """How a page was made: the text that the caller gives, or the name of the script, without its folder."""
     if made is not None:
         return made
     import sys

@@ -187,7 +187,7 @@ class Stereo(StereoOptions):
 
     @classmethod
     def for_calibration(cls, calibration: _CalibrationLike, **options: Any) -> Stereo:
-        """Options for a search of the disparities that a calibration gives, as the command does.
+        """Options for a search of the range of disparities that a calibration gives, as the command does.
 
         Parameters
         ----------
@@ -214,8 +214,8 @@ class Stereo(StereoOptions):
         no_data: float | None = None,
         **options: Any,
     ) -> Stereo:
-        """Options for a search of the disparities that a few hundred tie points of a rectified pair show, as the command
-        does; the default range if there are too few of these, or rows differ.
+        """Options for a search of the range of disparities that a few hundred tie points of the pair show, as in the
+        command; the default range if there are too few tie points, or their rows differ.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Stereo(StereoOptions):
             Integers or floats: how unlike left (x, y) and right (x − (min_disparity + i), y) are, the least being the best.
             What is not finite is unknown, and never chosen. On a card ``uint8``, ``uint16`` or ``float32``.
         left, right : array_like
-            The pair: edges of the left image let P2 fall, and both say where they hold data.
+            The pair: P2 falls at edges of the left image, and pixels without data in either are not matched.
         calibration : Calibration, Rectified or path, optional
             The calibration of the pair; a `Rectified` also says where nothing is searched, as in `compute`.
         scale : float, optional
@@ -442,7 +442,7 @@ class Stereo(StereoOptions):
 
 
 def _until_it_fails(pairs: Iterable[Any], failed: list[Exception]) -> Iterator[Any]:
-    """The pairs; an exception of their source is put into `failed`, so that those before it are finished first."""
+    """The pairs; an exception of their source is put into `failed`, so that the pairs before it are finished first."""
     try:
         for number, pair in enumerate(pairs):
             yield _both(pair, number)

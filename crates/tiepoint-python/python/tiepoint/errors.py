@@ -45,7 +45,7 @@ class ModelError(Error, ArithmeticError):
     counts, and the arguments to try."""
 
 
-#: What messages of the library name as the command has it, and what it is here, where the rules below do not tell.
+#: Phrases of the command in messages of the library, and their equivalents here, where the rules below do not apply.
 _HERE = {
     "collect --matches": "collect(…, options=CollectionOptions(matches=FILE))",
     "detect --no-orient": "read(…, orient=False)",
@@ -83,8 +83,8 @@ _STAGES = {"scan": "scan", "features": "extract", "pairs": "choose_pairs", "matc
 
 
 def _spelled(text: str) -> str:
-    """A message of the library, in which flags of the command are arguments: `--ratio 0.9` becomes `ratio=0.9`. What the
-    command alone has stays as it is."""
+    """A message of the library with the command's flags replaced by arguments: `--ratio 0.9` becomes `ratio=0.9`. What
+    only the command has stays as it is."""
     import re
 
     def value(given: str) -> str:

@@ -133,7 +133,7 @@ def disparity(
         multiples: 256 times in PNG files of 16 bits, with 0 where there is none, and 16 times in OpenCV's maps.
         `tiepoint.io.read_disparity` reads such files.
     truth_right : array_like, (H, W), optional
-        The true disparities of the right image: only pixels that it shows, too, are scored.
+        The true disparities of the right image: only pixels that are visible in both images are scored.
     mask : array_like, (H, W), optional
         Only pixels where it is not 0 are scored. Middlebury's ``mask0nocc.png`` is 128 where pixels are occluded: give
         ``mask == 255`` to leave them out.
@@ -190,7 +190,7 @@ def repeatability(
     Parameters
     ----------
     a, b : Features
-        Features of both images, which know the images' sizes.
+        Features of both images, with their `image_size`.
     truth : Model or array_like, (3, 3)
         From A to B.
     distance : float

@@ -72,9 +72,9 @@ def read(
     -------
     ndarray
         (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as in the file; colours as RGB. All bands are kept,
-        and so are values that mark no data. The array is writable. It does not tell what the file says of its bands: the
-        last of two and of four channels is alpha for detectors, so choose others, such as ``image[..., 0]``, where the file
-        has two or four bands without alpha; the command and `tiepoint.raster` look into the file. Of a file with several
+        and so are values that mark no data. The array is writable. It does not keep the meaning of the file's bands:
+        detectors take the last of two and of four channels for alpha, so choose others, such as ``image[..., 0]``, where
+        the file has two or four bands without alpha; the command and `tiepoint.raster` read it. Of a file with several
         images (pages of a TIFF, frames of an animation) this is the first.
 
     Raises
@@ -112,7 +112,7 @@ def write(
         ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm``, ``.pam``, ``.exr``, ``.npy`` or
         ``.jpg`` (8 bits).
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``: a warning tells if that rounds
+        ``uint8``, ``uint16`` or ``float32``; other numbers are written as ``float32``: a warning says if that rounds
         whole numbers beyond 2²⁴. The last of two and of four channels is alpha, as `read` has it; of other bands
         `tiepoint.raster.Raster(image).save(path)` writes a TIFF without alpha, by rasterio.
     range : tuple of float, optional
@@ -213,7 +213,7 @@ def write_matches(
     names : tuple of str
         Names of the images, for ``.json``, ``.txt`` and MicMac.
     format : str, optional
-        The format, if the extension does not tell it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline),
+        The format, if the extension does not say it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline),
         ``"micmac"`` (`path` is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``,
         ``"colmap"``, ``"qgis"``.
     """

@@ -150,7 +150,7 @@ class Raster(Result):
         used = np.unique(values[~holes])
         nodata = fill if self.nodata is None else self.nodata
         if not self._has_bands_apart():
-            # Of one colour, nodata may be a value; anything else that is masked spoils the pixel.
+            # A single colour may equal nodata; if any other value is masked, the whole pixel holds no data.
             if nodata in used or not (values[holes] == nodata).all():
                 everywhere = holes.any(0)
                 return everywhere
@@ -251,8 +251,8 @@ class Raster(Result):
         return found
 
     def _has_bands_apart(self) -> bool:
-        """Whether a band may hold data where another has `nodata`. As the command reads files, colours of bytes and of 16
-        bits without a sign have data together or not at all: 0 is a value of red where pure green is."""
+        """Whether a band may hold data where another has `nodata`. In unsigned colours of 8 and 16 bits, as in the
+        command, a pixel lacks data only if all bands have `nodata`: pure green has 0 in red, which may be `nodata`."""
         colours = (1, 2, 3) if self.searched is None and len(self.bands) in (3, 4) else self.searched
         return not _is_whole(self.values.dtype) or colours is None or len(colours) == 1
 
@@ -275,7 +275,7 @@ class Raster(Result):
         Coordinates x and y are the centres of pixels; those of a turned grid are xc and yc, (H, W), as rioxarray's. Transform
         and CRS are stored as GDAL's attributes of the coordinate ``spatial_ref``, where rioxarray and this module look for
         them. A part of the array keeps its place: `read` goes by the coordinates. If `mask` leaves out more than `nodata` does,
-        the coordinate ``valid`` tells it: ``array.where(array.valid)`` is NaN where there is no data.
+        the coordinate ``valid`` shows it: ``array.where(array.valid)`` is NaN where there is no data.
         """
         import numpy as np
         import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -317,9 +317,9 @@ class RasterRegistration(Result):
     Attributes
     ----------
     reference, moving : Raster
-        The rasters as they were understood.
+        The rasters as `read` gives them.
     warped : Raster
-        All bands of `moving` on the pixels of `reference`, with the reference's transform and CRS. Its `mask` tells
+        All bands of `moving` on the pixels of `reference`, with the reference's transform and CRS. Its `mask` is 255
         where it holds data; elsewhere its values are its `nodata`, or 0 if it has none.
     registration : Registration
         The registration in pixels: model, tie points, and the searched image warped.

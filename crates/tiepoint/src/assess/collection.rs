@@ -1,8 +1,8 @@
 //! Whether the verified pairs of a collection connect its photographs.
 //!
 //! A reconstruction needs pairs: photographs without a pair are lost, groups without a pair between them become
-//! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model. Pairs in which
-//! hardly a match agrees are likely verified by chance, as pages of text in one font are.
+//! separate models, and if a single pair joins two groups, an error of this pair distorts the whole model. Pairs with
+//! very few inliers among their matches were likely verified by chance, as are pages of different text in one font.
 
 use super::{Assessment, Reason, Verdict};
 use crate::error::counted;
@@ -15,8 +15,8 @@ const ALONE: [f64; 2] = [0.02, 0.3];
 /// The number of pairs that alone join two groups.
 const BRIDGES: [f64; 2] = [1.0, f64::INFINITY];
 
-/// A verified pair is weak if a smaller share of its matches agrees. Pages of different text in one font have 3 to 6 %,
-/// photographs of one scene 50 % or more.
+/// A verified pair is weak if a smaller share of its matches are inliers. Pages of different text in one font have 3 to
+/// 6 %, photographs of one scene 50 % or more.
 const WEAK: f64 = 0.1;
 /// The share of the pairs that are weak.
 const MANY_WEAK: [f64; 2] = [0.1, 0.5];
@@ -29,9 +29,9 @@ const TURNED: [f64; 2] = [0.5, 0.9];
 pub struct PairCounts {
     /// The indices of its photographs.
     pub ends: [usize; 2],
-    /// Its matches.
+    /// The number of its matches.
     pub matches: usize,
-    /// Those of them that agree.
+    /// How many of them agree with its model.
     pub inliers: usize,
     /// Whether the camera only turned between them.
     pub turned: bool,
@@ -163,8 +163,8 @@ impl CollectionEvidence {
     }
 }
 
-/// The size of each group, and its bridges with the size of the part below each: by a depth-first search for edges that
-/// alone join two parts (Tarjan 1974), without recursion.
+/// The size of each group and its bridges, each with the size of the subtree that it leads to: a depth-first search for
+/// edges whose removal disconnects a graph (Tarjan 1974), without recursion.
 fn groups_and_bridges(neighbours: &[Vec<(usize, usize)>]) -> Vec<(usize, Vec<(usize, usize)>)> {
     // The order in which photographs were reached, and the earliest photograph that the descendants of each reach
     // without the edge that led to it.
@@ -257,7 +257,7 @@ mod tests {
         let reasons = found.assess().reasons;
         assert_eq!(reasons[0].measure, "unreadable", "{reasons:?}");
         assert!(reasons[1..].iter().all(|reason| reason.verdict == Verdict::Good), "{reasons:?}");
-        // A line too long for recursion.
+        // A chain of photographs too long for recursion.
         let line: Vec<_> =
             (0..99_999).map(|i| PairCounts { ends: [i, i + 1], ..PairCounts::default() }).collect();
         assert_eq!(CollectionEvidence::of(100_000, 0, &line).bridges.len(), 99_997, "all but both ends");

@@ -1,21 +1,21 @@
 //! What neighbouring matches have in common in their deviations from a map.
 //!
-//! The noise of features is independent from match to match. Depth that the map cannot follow moves neighbours alike, and
-//! so does any other misfit of the map. Wrong matches deviate in any direction. Two measures follow:
+//! The noise of features is independent from match to match. Depth that the map cannot follow, or any other misfit of
+//! the map, displaces neighbours in the same way. Wrong matches deviate in any direction. Two measures follow:
 //!
 //! - a match is **supported** if several of its neighbours deviate as it does;
 //! - the **share** of the deviations that neighbours have in common: the mean product of the deviations of neighbours
 //!   over the mean square of all, Moran's I without subtraction of the mean (P. A. P. Moran, "Notes on continuous
 //!   stochastic phenomena", Biometrika 37, 1950). It is 0 for noise, and 1 where neighbours deviate equally.
 //!
-//! Features closer than a few pixels may be the same corner twice, with the same noise, and are no neighbours.
+//! Features closer than a few pixels may be one corner found twice, with the same noise, and are not neighbours.
 
 use crate::matching::guided::Grid;
 
 /// The number of nearest neighbours that may support a match.
 const NEIGHBOURS: usize = 8;
-/// A match is supported if this many of them deviate as it does. Wrong matches find three of eight by chance in less
-/// than one of a thousand.
+/// A match is supported if this many of them deviate as it does. Fewer than one in a thousand wrong matches are
+/// supported by three of eight by chance.
 const SUPPORT: usize = 3;
 /// The number of nearest neighbours by which the share in common is measured.
 const NEAREST: usize = 3;
@@ -29,9 +29,9 @@ const TELLING: usize = 50;
 /// A match that is not far from where the map expects it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deviation {
-    /// Its place in A.
+    /// Its point in A.
     pub(super) at: [f64; 2],
-    /// From the expected place in B to that of the match.
+    /// The vector from the point in B that the map predicts to the point of the match, in pixels.
     pub(super) by: [f64; 2],
 }
 
@@ -108,7 +108,7 @@ fn neighbours(all: &[Deviation]) -> Vec<Vec<usize>> {
     let grid = Grid::new(all.iter().map(|d| d.at), side);
     let nearest_of = |&Deviation { at: [x, y], .. }: &Deviation| {
         let (mut nearest, mut reach): (Vec<(f64, usize)>, f64) = (vec![], side);
-        // The area grows until every match outside of it is farther away than the neighbours that were found.
+        // The search window grows until every match outside it is farther away than the neighbours that were found.
         loop {
             nearest.clear();
             grid.visit([x - reach, x + reach], [y - reach, y + reach], &mut |j| {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// Matches over a picture of 400 × 300 pixels that deviate as told, by place and chance from -1 to 1.
+    /// Matches over 400 × 300 pixels that deviate by `by` of their point and of two random numbers from -1 to 1.
     fn deviations(by: impl Fn([f64; 2], [f64; 2]) -> [f64; 2]) -> Vec<Deviation> {
         let mut random = Random::new(7);
         (0..300)
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn neighbours_are_the_nearest_of_all() {
         let spread = deviations(|_, noise| noise);
-        // Places on a grid, of which many are equally far or the same, and far from the others.
+        // Points on a grid, many of them equally far from a match or identical, and a cluster far from the others.
         let grid = spread.iter().map(|d| Deviation { at: d.at.map(|v| 4.0 * (v / 40.0).floor()), ..*d });
         let both: Vec<Deviation> = grid.chain(spread.iter().copied()).collect();
         for all in [&both[..0], &both[..5], &both[300..], &both] {

@@ -1,9 +1,9 @@
 //! Verdicts: whether a result is good, doubtful or poor, and why.
 //!
-//! Some figures look good even for a wrong result: the residual of inliers is never above the threshold that made them
-//! inliers, and a picture warped by a wrong map still covers the other. A verdict uses other figures. Each [`Reason`]
-//! is a measured number, what was expected of it and, if it is not good, what to do next; the verdict is that of the
-//! worst reason. Nothing here changes a result.
+//! Some figures look good even for a wrong result: the residual of inliers never exceeds the threshold that made them
+//! inliers, and a picture warped by a wrong map still covers the other. So verdicts use other figures. Each [`Reason`]
+//! holds a measured number, the value expected of a good result and, if it is not good, what to do next. The verdict is
+//! that of the worst reason. Nothing here changes a result.
 //!
 //! - [`PairEvidence`]: tie points and their model.
 //! - [`StereoEvidence`]: a disparity map.
@@ -29,11 +29,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every figure is as in right results.
+    /// Every figure is in the range of right results.
     Good,
     /// A figure is unusual: look at the result before you use it.
     Doubtful,
-    /// A figure is as in wrong results.
+    /// A figure is in the range of wrong results.
     Poor,
 }
 
@@ -47,7 +47,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict on a number that is doubtful from one limit and poor from another.
+    /// The verdict on a number that is doubtful from the first limit up, and poor from the second up.
     fn above(value: f64, [doubtful, poor]: [f64; 2]) -> Self {
         match value {
             v if v >= poor => Self::Poor,
@@ -56,7 +56,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict on a number that is doubtful below one limit and poor below another.
+    /// The verdict on a number that is doubtful below the first limit, and poor below the second.
     fn below(value: f64, [doubtful, poor]: [f64; 2]) -> Self {
         match value {
             v if v < poor => Self::Poor,
@@ -69,15 +69,15 @@ impl Verdict {
 /// One number behind a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reason {
-    /// What was measured, in one or two words, as a key.
+    /// A key of one or two words that names what was measured.
     pub measure: &'static str,
     /// The number.
     pub value: f64,
-    /// What a good result has.
+    /// The value or range of a good result, in words.
     pub expected: String,
     /// The verdict on this number alone.
     pub verdict: Verdict,
-    /// A sentence with the number, for people.
+    /// A clause with the number, for users.
     pub text: String,
     /// What to do about it, where it is not good.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,8 +120,8 @@ impl Assessment {
         }])
     }
 
-    /// The assessment of a rectified pair: the reasons of that of its model, if there is a model, and how far the rows
-    /// of tie points differ. `doffs` is added to disparities for depth.
+    /// The assessment of a rectified pair: the reasons of its model's assessment `of_model`, if any, and the difference
+    /// of the rows of its tie points. `doffs`, in pixels, is added to disparities before depth is computed from them.
     pub fn of_rows(of_model: Option<Self>, agreement: &Agreement, doffs: f64) -> Self {
         let doubts = agreement.doubts(doffs);
         let (points, px) = (counted(agreement.points), agreement.rms_vertical_px);
@@ -138,7 +138,8 @@ impl Assessment {
         Self::of(reasons.into_iter().chain([rows]).collect()).with(Self::of_depth(agreement).as_ref())
     }
 
-    /// The assessment of the depths of a pair that was rectified by tie points, if other lenses change them.
+    /// For a pair rectified by tie points: that depth is uncertain, if other lens parameters fit the tie points as well
+    /// and change depth by [`SAME_DEPTH`] or more; otherwise `None`.
     pub fn of_depth(agreement: &Agreement) -> Option<Self> {
         let reason = |text| Reason {
             measure: "depth",
@@ -151,13 +152,13 @@ impl Assessment {
         Some(Self::of(vec![reason(agreement.depth_doubt()?)]))
     }
 
-    /// With the reasons of another assessment after its own.
+    /// This assessment with the reasons of another; of equally bad reasons its own come first.
     pub fn with(self, other: Option<&Self>) -> Self {
         let others = other.into_iter().flat_map(|of| of.reasons.clone());
         Self::of(self.reasons.into_iter().chain(others).collect())
     }
 
-    /// From reasons in the order of their importance. A good reason needs no next step.
+    /// The assessment by these reasons, the most important first. Next steps of good reasons are dropped.
     fn of(mut reasons: Vec<Reason>) -> Self {
         let good = reasons.iter_mut().filter(|reason| reason.verdict == Verdict::Good);
         good.for_each(|reason| reason.next = None);
@@ -168,7 +169,7 @@ impl Assessment {
 }
 
 impl std::fmt::Display for Assessment {
-    /// The verdict with the reasons for it, and what to do next. For a good result the first three reasons are enough.
+    /// The verdict, the reasons that led to it (the first three of a good result), and the first next step.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.verdict.name())?;
         let told = self.reasons.iter().filter(|reason| reason.verdict == self.verdict);

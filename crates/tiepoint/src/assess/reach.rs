@@ -1,16 +1,16 @@
 //! How far a map can be off where nothing supports it.
 //!
-//! A map is known where its inliers are. Beyond them it is extrapolated, and a small misfit grows by a factor that follows
-//! from the places of the inliers. The misfits of neighbours in one of the nine parts of the picture are alike, so each part
-//! that supports the map counts as one observation, in the middle of its inliers. The variance of the least-squares fit to
-//! these observations, at a place and in units of the variance of one observation, is b (Σ bᵀb)⁻¹ bᵀ, where b are the
-//! derivatives of the place by the parameters of the map. The residual that neighbouring inliers have in common is a
-//! misfit that a map of this kind cannot follow. It grows like the error of a more general map, which could follow it.
-//! So the parameters are those of the next more general kind, where the inliers determine such a map. The derivatives
-//! are taken at the identity, because coordinates of A can be chosen that differ from those of B by a map of the same
-//! kind.
+//! A map is known where its inliers are. Beyond them it is extrapolated, and a small misfit grows by a factor that
+//! depends on the positions of the inliers. Neighbours in one of the nine parts of the picture have about the same
+//! misfit, so each part that supports the map counts as one observation, at the centroid of its inliers. The variance
+//! of the least-squares fit to these observations at a point, in units of the variance of one observation, is b (Σ
+//! bᵀb)⁻¹ bᵀ, where b are the derivatives of the mapped point by the parameters of the map. The residual that
+//! neighbouring inliers have in common is a misfit that a map of this kind cannot follow. It grows like the error of a
+//! more general map, which could follow it. So the parameters are those of the next more general kind, if the inliers
+//! determine such a map. The derivatives are taken at the identity: this is allowed because coordinates of A can be
+//! chosen that differ from those of B by a map of the same kind.
 //!
-//! The noise of the inliers moves the map, too, where there are few of them or they lie close together: each is an
+//! The noise of the inliers displaces the map, too, if they are few or lie close together. Here each inlier is an
 //! observation of its own, and the parameters are those of the map.
 
 use crate::geometry::ModelKind;
@@ -19,7 +19,7 @@ use crate::geometry::linear::solve;
 /// The most parameters: those of a homography.
 const MOST: usize = 8;
 
-/// The parameters of the next more general kind of map from picture to picture, and of the map; none of other models.
+/// The number of parameters of the next more general kind of map, and of this kind; `None` for models that are no map.
 fn parameters(kind: ModelKind) -> Option<[usize; 2]> {
     match kind {
         ModelKind::Translation => Some([3, 2]),
@@ -31,22 +31,22 @@ fn parameters(kind: ModelKind) -> Option<[usize; 2]> {
     }
 }
 
-/// By how much x and y change with each parameter: two of a translation, then rotation, scale, two of an affine map, and
-/// two of a homography. A kind of map has the first of them.
+/// The derivatives of x and of y by each parameter: two of a translation, then rotation, scale, two of an affine map,
+/// and two of a homography. A kind of map with n parameters has the first n.
 fn derivatives([x, y]: [f64; 2], parameters: usize) -> [[f64; MOST]; 2] {
     let mut rows = [[1.0, 0.0, -y, x, x, y, -x * x, -x * y], [0.0, 1.0, x, y, -y, x, -x * y, -y * y]];
     rows.iter_mut().for_each(|row| row[parameters..].fill(0.0));
     rows
 }
 
-/// The middle of one of nine parts, row by row, in units of the size of a part, from the middle of the picture.
+/// The centre of one of nine parts, counted row by row, relative to the picture's centre, in units of a part's size.
 pub(super) fn middle(part: usize) -> [f64; 2] {
     [part % 3, part / 3].map(|k| k as f64 - 1.0)
 }
 
-/// The largest standard deviation of a map in the middle of the parts that are `shown`, in multiples of that of the
-/// observations at these places, in the coordinates of [`middle`]. `None` for a model that is no map, and where these
-/// places do not determine it.
+/// The largest standard deviation of a map at the centres of the parts that are `shown`, in multiples of that of the
+/// observations at `places`, which have the coordinates of [`middle`]. `None` for a model that is no map, and if the
+/// observations do not determine it.
 pub(super) fn amplification(kind: ModelKind, places: &[[f64; 2]], shown: [bool; 9]) -> Option<f64> {
     parameters(kind)?.into_iter().find_map(|parameters| amplified(parameters, places, shown))
 }
@@ -100,7 +100,7 @@ mod tests {
         let corner = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 6]).unwrap();
         let rows = of(ModelKind::Homography, &[0, 1, 2, 3, 4, 5]).unwrap();
         assert!(whole < 1.0 && rows > 2.0 && corner > 4.0, "{whole}, {rows}, {corner}");
-        // With fewer parameters, less. What an affine map misses grows as a homography does.
+        // With fewer parameters the factor is smaller. The misfit of an affine map grows as a homography's error does.
         let kinds = [ModelKind::Translation, ModelKind::Rigid, ModelKind::Similarity, ModelKind::Affine];
         let fewer = kinds.map(|kind| of(kind, &[0, 1, 2, 3, 4, 6]).unwrap());
         assert!(fewer.is_sorted() && fewer[3] == corner, "{fewer:?}");
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(of(ModelKind::Homography, &[0, 1, 2]), None, "points on a line determine no homography");
         assert!(of(ModelKind::Similarity, &[0, 1, 2]).is_some(), "nor an affine map, but a similarity");
         assert_eq!(of(ModelKind::Fundamental, &[0, 1, 2, 3]), None, "no map");
-        // Inliers at the inner edge of a part tell less about its middle.
+        // Inliers at the inner edge of a part determine the map at its centre less well.
         let edge: Vec<_> = (0..9).map(middle).map(|[x, y]| [x.min(0.6), y]).collect();
         let edge = amplification(ModelKind::Homography, &edge, ALL).unwrap();
         assert!(edge > 1.3 * whole && edge < rows, "{edge}");

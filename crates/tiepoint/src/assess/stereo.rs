@@ -1,13 +1,13 @@
 //! Whether a disparity map can be believed.
 //!
-//! - **Valid pixels**, as a share of those with data: if most were refused, many of the others agree by chance.
+//! - **Valid pixels**, as a share of those with data: if most were rejected, many others are valid only by chance.
 //! - **The end of the range**: objects that are nearer than the range get a disparity there.
-//! - **Rows**: their difference by the disparities themselves or by tie points ([`Survey`]).
-//! - **Fit**: whether a place that was found looks more like the pixel than places beside it.
+//! - **Rows**: the vertical offset between the pictures, measured at the disparities or by tie points ([`Survey`]).
+//! - **Fit**: whether the matched point looks more like the pixel than points beside it.
 //! - **Order**: with left and right exchanged, disparities are below 0.
-//! - **Beyond the range**: places without a disparity that look like places beyond it.
-//! - **Texture**: where the left picture has none, disparities are taken over from the surroundings.
-//! - **Truth**, where it is known.
+//! - **Beyond the range**: pixels without a disparity that match points beyond it.
+//! - **Texture**: where the left picture has none, disparities are those of the surroundings.
+//! - **Truth**: the error against it, if it is given.
 
 use super::{Assessment, Reason, Verdict, percent};
 use crate::device::Cpu;
@@ -31,17 +31,17 @@ const END: f64 = 0.02;
 /// The difference of rows, in multiples of the tolerance: doubtful above the first number, poor from the second on,
 /// where no window of a matching cost contains both places.
 const ROWS: [f64; 2] = [1.0, 2.0];
-/// The share of the comparisons in which the place that a disparity leads to looks more like the pixel than a place
-/// beside it; below.
+/// The share of the comparisons in which the matched point looks more like the pixel than a point beside it does;
+/// below.
 const FIT: [f64; 2] = [0.8, 0.7];
 /// The share of the disparities below 0.
 const BEHIND: [f64; 2] = [0.75, f64::INFINITY];
-/// The share of the picture that has no disparity and looks like places beyond the range. Six pairs that were searched as
-/// far as they reach have 0 to 0.3 %.
+/// The share of the picture that has no disparity and looks like points beyond the range. Six pairs that were searched
+/// over their whole range of disparities have 0 to 0.3 %.
 const BEYOND: [f64; 2] = [0.01, f64::INFINITY];
 /// The share of the disparities where the picture shows no texture.
 const BARE: [f64; 2] = [0.25, 0.75];
-/// Whether both pictures are the same: 1.
+/// 1 if both pictures are the same.
 const SAME: [f64; 2] = [0.0, 0.5];
 /// The share of the pixels with an error above a pixel or without a disparity. For hard scenes half is usual, even
 /// without hidden pixels.
@@ -56,28 +56,28 @@ pub struct StereoEvidence {
     pub valid: usize,
     /// Pixels with a disparity at the end of the range.
     pub at_end: usize,
-    /// Pixels with a disparity below 0, where that shows that left and right are exchanged; none where a rectification or a
-    /// calibration shifts disparities.
+    /// Pixels with a disparity below 0: many mean that left and right are exchanged. None if a rectification or
+    /// calibration may shift disparities.
     pub behind: Option<usize>,
     /// The least disparity that was searched.
     pub min_disparity: i32,
     /// The number of disparities that were searched.
     pub disparities: usize,
-    /// The least disparity and the number of them that tie points ask for, if the range that was searched does not hold
-    /// these.
+    /// The least disparity and the number of disparities that tie points call for, if the range that was searched does
+    /// not contain them.
     pub wanted: Option<(i32, usize)>,
     /// Why pixels have no disparity, where that is known.
     pub cause: Option<String>,
     /// The median difference of rows, in multiples of the tolerance for rectified pairs; none if it is not known. For a
     /// pair that the command has rectified by tie points it is the mean difference of their rows.
     pub rows: Option<f64>,
-    /// The share of the comparisons in which the place that a disparity leads to looks more like the pixel than a place
-    /// beside it: about a half if the disparities are wrong; none if it is not known.
+    /// The share of the comparisons in which the matched point looks more like the pixel than a point beside it does:
+    /// about a half if the disparities are wrong; none if it is not known.
     pub fit: Option<f64>,
     /// The share of the disparities where the left picture shows no texture; none if it is not known.
     pub bare: Option<f64>,
-    /// The share of the picture that has no disparity and looks like places beyond the range that was searched; none if it is
-    /// not known.
+    /// The share of the picture that has no disparity and looks like points beyond the range that was searched; none if
+    /// it is not known.
     pub beyond: Option<f64>,
     /// Whether left and right are the same picture.
     pub same: bool,
@@ -128,8 +128,8 @@ impl StereoEvidence {
         Self { rows, wanted, ..self }
     }
 
-    /// Adds how well the disparities fit the pictures, and the difference of rows if the map shows that they agree. If it
-    /// does not, or is doubtful, tie points are needed ([`with_survey`](Self::with_survey)).
+    /// Adds how well the disparities fit the pictures, and the difference of rows if the map confirms that rows agree.
+    /// If it does not, or the map is doubtful, tie points are needed ([`with_survey`](Self::with_survey)).
     ///
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.

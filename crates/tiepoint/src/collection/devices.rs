@@ -27,7 +27,7 @@ pub struct MatchDevices {
     processors: Vec<Processor>,
     options: TwoViewOptions,
     matching: MatchOptions,
-    /// Whether there may be more pairs than are verified at a time.
+    /// Whether there may be more pairs than a GPU verifies at a time.
     many: bool,
     /// Empty while a GPU is being opened.
     gpus: OnceLock<Vec<MatchGpu>>,
@@ -56,7 +56,7 @@ impl Collection {
     }
 }
 
-/// How often a thread looks whether GPUs are open by now.
+/// The interval at which a thread checks whether the GPUs are open.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl MatchDevices {
@@ -91,7 +91,7 @@ impl MatchDevices {
 
     /// Whether no GPU is being opened and no kernels are being compiled.
     pub(super) fn are_ready(&self) -> bool {
-        // Asks all GPUs, so that all begin to compile.
+        // Calls `is_ready` for all GPUs, because it starts the compilation.
         self.gpus().is_some_and(|gpus| gpus.iter().filter(|gpu| !gpu.is_ready()).count() == 0)
     }
 
@@ -102,7 +102,7 @@ impl MatchDevices {
 }
 
 impl MatchGpu {
-    /// Whether its kernels are no longer being compiled. Errors count as ready, because the stage gets them again.
+    /// Whether its kernels are compiled; starts compiling them. Errors count as ready: the stage meets them again.
     fn is_ready(&self) -> bool {
         if self.settled.load(Ordering::Relaxed) {
             return true;

@@ -144,7 +144,7 @@ impl Collection {
         Ok(Self::new(folder, options, head.block.max(1), listing))
     }
 
-    /// The error, or that another scan has meanwhile recorded other options or photographs, which explains it.
+    /// The error, or one that explains it: that another scan has meanwhile recorded other options or photographs.
     pub(super) fn unless_overtaken(&self, error: Error) -> Error {
         let options = read_head(&self.folder.join(OPTIONS)).ok().and_then(Found::whole);
         let options = options.and_then(|head| serde_json::from_value(head.options).ok());
@@ -293,7 +293,7 @@ impl Collection {
         &self.listing.photographs
     }
 
-    /// The hash of the list of pairs at the time of the scan.
+    /// The hash of the file of pairs or of given matches at the time of the scan.
     pub(super) fn list(&self) -> Option<u64> {
         self.listing.list
     }
@@ -380,7 +380,7 @@ fn without_paths(options: &FeatureOptions) -> FeatureOptions {
     options.clone().with_masks(None).with_given(options.given.as_ref().map(|_| PathBuf::from(GIVEN)))
 }
 
-/// Waits for other scans of the folder to end and keeps them out, if the file system has locks.
+/// Waits until no other scan of the folder runs, and locks the folder, if the file system has locks.
 fn lock(work: &Path, cpu: &Cpu) -> Result<File> {
     let path = work.join(format!(".{OPTIONS}.lock"));
     let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
@@ -467,7 +467,7 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
     }
     let fault = |e| Error::io(work, e);
     let Some(entries) = if_there(fs::read_dir(work)).map_err(fault)? else { return Ok(None) };
-    // The folder may be ours without a record: of a run that was killed at its beginning, or with a damaged record.
+    // A folder of ours may lack a record, if a run was killed at its beginning, or have a damaged one.
     let ours =
         |name: &str| name.trim_start_matches('.').starts_with(OPTIONS) || [IMAGES, FEATURES].contains(&name);
     let names = entries.map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()));

@@ -30,7 +30,7 @@ const POOLED: f64 = 3.0;
 const MATCH_ON_GPU: f64 = 0.000_15;
 /// The number of features for which [`MATCH_ON_GPU`] holds.
 const FEATURES: f64 = 8192.0;
-/// For up to this many photographs no GPU is waited for, because they take little time without one.
+/// A forecast for up to this many photographs does not wait for a GPU: they take little time without one.
 const FEW: usize = 100;
 /// Features that are matched to measure the speed of a CPU.
 const SAMPLE: usize = 512;

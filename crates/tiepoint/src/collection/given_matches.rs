@@ -221,7 +221,7 @@ fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String>
     Ok(by_pair)
 }
 
-/// The two photographs in a name of old versions of hloc, `A_B`; `None` where it is none.
+/// The two photographs in a name of old versions of hloc, `A_B`; `None` for another name.
 fn pair_of_old_name(
     name: &str,
     known: &BTreeMap<String, u32>,

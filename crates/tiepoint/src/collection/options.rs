@@ -105,8 +105,8 @@ options! {
     pub struct PairOptions {
         /// How pairs are chosen.
         choice / with_choice: PairChoice = PairChoice::Auto, name "pairs", flag "pairs";
-        /// Pairs auto: match all pairs if there are at most this many photographs. The device does not matter, so that
-        /// the database is the same on every device.
+        /// Pairs auto: match all pairs if there are at most this many photographs. The choice does not depend on the
+        /// device, so that the database is the same on every device.
         ///
         /// The default is 12.5 million pairs, less than an hour on a data-centre GPU and days on two cores, of which the
         /// command warns before it begins.

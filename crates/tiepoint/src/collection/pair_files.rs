@@ -34,7 +34,7 @@ pub struct WrittenPairs {
     pub pairs: u64,
     /// Their inliers.
     pub inliers: u64,
-    /// How the pairs hold the photographs together.
+    /// How well the verified pairs connect the photographs.
     #[serde(skip)]
     pub evidence: CollectionEvidence,
 }

@@ -79,7 +79,7 @@ impl TiledPairs {
     pub(super) fn new(set: PairSet, collection: &Collection) -> Self {
         let turned = |[row, column]: [u32; 2]| (row, if row % 2 == 0 { column } else { u32::MAX - column });
         let blocks = collection.blocks() as u32;
-        // A block may have become empty, or hold one photograph, which makes no pair with itself.
+        // A block may have become empty, or hold a single photograph, which has no pair within the block.
         let held: Vec<usize> = (0..blocks).map(|b| photographs_of(b as usize, collection).len()).collect();
         let held = |block: u32| held[block as usize];
         let mut ordered = Vec::new();
@@ -157,7 +157,7 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
     places.filter_map(|place| Some((place, collection.at_place(block, place)?))).collect()
 }
 
-/// Checks the choice of pairs as far as a scan can. Returns the hash of the list, if pairs are chosen by a list.
+/// Checks the choice of pairs as far as a scan can. Returns the hash of the file of pairs or matches, if there is one.
 pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
     match (options.choice, &options.list) {
         (PairChoice::List, _) => read_list(options, photographs).map(|(_, hash)| Some(hash)),

@@ -1,4 +1,4 @@
-//! What was read or made of photographs, kept for later pairs.
+//! A cache of values that were read or computed for photographs.
 
 use crate::Result;
 use std::collections::HashMap;

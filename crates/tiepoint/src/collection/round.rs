@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tiles for each thread that are looked at together; if one of them is not done, no more are looked at.
+/// Tiles for each thread whose status is read together; if one of them is not done, no more are read.
 const TILES_AT_ONCE: usize = 8;
 
 const NO_PAIRS: &str = "holds no pairs of these blocks";
@@ -44,7 +44,7 @@ pub(super) struct Round<'c> {
     fingerprint: u64,
 }
 
-/// What is done of a tile, from the head of its file.
+/// The status of a tile, from the head of its file.
 #[derive(Debug, Default)]
 pub(super) struct TileStatus {
     /// Pairs that are to be tried.
@@ -150,7 +150,7 @@ impl<'c> Round<'c> {
         take: impl Fn(TileStatus) -> R + Sync,
     ) -> Result<Option<Vec<R>>> {
         let all: Vec<usize> = (0..self.pairs.tiles()).collect();
-        // Tiles are looked at in groups, so that the rest is not read when one in an early group is not done.
+        // Tiles are read in groups, so that the rest need not be read if one in an early group is not done.
         let mut taken = Vec::with_capacity(all.len());
         let at_once = TILES_AT_ONCE * cpu.threads();
         let cpu = &cpu.begin_task("look at tiles", all.len());

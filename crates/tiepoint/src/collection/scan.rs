@@ -85,7 +85,7 @@ pub(super) struct Listing {
     /// The folder to which names are relative.
     pub(super) root: PathBuf,
     pub(super) photographs: Vec<Photograph>,
-    /// Hash of the list of pairs, where pairs are chosen by a list.
+    /// Hash of the file of pairs or of given matches, if pairs are chosen by one.
     pub(super) list: Option<u64>,
 }
 
@@ -137,8 +137,8 @@ const NOT_READ: [&str; 7] = ["heic", "heif", "avif", "dng", "cr2", "nef", "arw"]
 /// Lists the image files among `inputs` and in the folders among them, named relative to their common folder, with
 /// their masks or given features. Slots are in the order of names.
 pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> Result<(Listing, Scanned)> {
-    // One folder keeps the name that it was given, because links in it may lead elsewhere on another machine. Several are
-    // resolved, to find what they have in common.
+    // A single folder keeps the name that was given, because links in its path may lead elsewhere on another machine.
+    // Several are resolved, to find their common folder.
     let is_plain = |path: &Path| !path.components().any(|part| part == Component::ParentDir);
     let resolve = |path: &Path| -> io::Result<PathBuf> {
         match inputs {

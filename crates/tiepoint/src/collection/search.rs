@@ -51,7 +51,7 @@ impl Search<'_, '_> {
         let threads = (self.cpu.threads() as u64).min(pairs) as usize;
         if !devices.are_ready() {
             devices.fall_back_not_ready();
-            // Where none of them can be used, the CPU goes on.
+            // If no GPU can be used, the CPU goes on.
             let none = || devices.gpus().is_some_and(<[MatchGpu]>::is_empty);
             self.on_cpu(threads, &|| none() || !devices.are_ready())?;
         }
@@ -258,7 +258,7 @@ impl Shared {
             return false;
         }
         let Some(on_cpu) = self.on_cpu.seconds() else { return !self.tried.swap(true, Ordering::Relaxed) };
-        // In the beginning a batch is expected at any moment.
+        // At the start the first batch counts as done, because it is expected at any moment.
         let matched = self.matched.load(Ordering::Relaxed).max(BATCH);
         let gpus_a_second = matched as f64 / self.since.elapsed().as_secs_f64();
         self.threads as f64 > LEAST_CPU_SHARE * gpus_a_second * on_cpu && left as f64 > gpus_a_second * on_cpu

@@ -5,7 +5,7 @@
 //! Two photographs are aligned by their structure, which refuses a pair if chance explains the agreement. Corners that
 //! then match are verified like other matches. They lie within [`CORNERS_WITHIN`] pixels of the map at the size at which
 //! structure is searched, so the inlier distance is at least that many of these pixels. With a shorter one, corners
-//! that are off along the epipolar lines would be inliers of the epipolar geometry and not of the homography, and a plane
+//! displaced along epipolar lines would be inliers of the epipolar geometry but not of the homography, and a plane
 //! would pass for a scene with depth.
 
 use super::Collection;

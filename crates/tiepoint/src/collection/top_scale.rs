@@ -86,7 +86,7 @@ fn largest(features: &Features, most: usize) -> Result<Features> {
     features.subset(&order)
 }
 
-/// The best partners of every photograph: those with the most matches; the first pair if these are equal.
+/// The best partners of every photograph: those with the most matches; of equal ones the first pairs.
 struct Best {
     most: usize,
     /// For each photograph a heap with the worst of its kept pairs on top.

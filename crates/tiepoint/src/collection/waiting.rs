@@ -10,7 +10,7 @@ use tiepoint_gpu::lock;
 /// host. With more pairs at a time, the device verifies fewer of them a second (`docs/notebook/collection.md`).
 pub(super) const MOST: Amount = Amount { pairs: 512, matches: 1 << 19 };
 
-/// While more pairs may come, a GPU waits for this much, because few pairs take as long as hundreds.
+/// As long as more pairs may come, a GPU waits for this much work, because few pairs take as long as hundreds.
 const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
 
 /// The capacity of the queue: an `add` beyond it waits. A match takes 16 bytes here.

@@ -3,7 +3,7 @@
 use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
 
 impl Scanned {
-    /// What a scan changed or left out without being told to, and what the results will lack because of it.
+    /// What a scan changed or left out without a request, and what the results will lack because of it.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (mut warnings, all) = (Vec::new(), self.photographs);
         if !self.changed_options.is_empty() {
@@ -28,7 +28,7 @@ impl Scanned {
 }
 
 impl Extracted {
-    /// What the search for features left out without being told to.
+    /// What the search for features left out without a request.
     pub fn warnings(&self, options: &CollectionOptions) -> Vec<String> {
         let (there, left_out) = (self.searched + self.present, self.unreadable.len());
         let (mut warnings, all) = (Vec::new(), there + left_out);

@@ -85,7 +85,7 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
     thread::scope(|scope| {
         for job in jobs {
             let stop = &stop;
-            // State that a panicking job leaves half changed is seen only by jobs that are about to end.
+            // Only jobs that are about to end can see the state that a panicking job leaves half changed.
             scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => stop.because(error),

@@ -25,8 +25,8 @@ pub struct Cpu {
     driver: Option<Arc<Driver>>,
 }
 
-/// A GPU's driver that starts beside the work. Its many short waits take long if all cores are busy: with 12 of 16 busy
-/// it starts in 0.3 s, as fast as on an idle machine, with all 16 in 0.5 s (`docs/notebook/gpu.md`).
+/// A GPU's driver that starts while the work runs. Its many short waits take long if all cores are busy: with 12 of 16
+/// busy it starts in 0.3 s, as fast as on an idle machine, with all 16 in 0.5 s (`docs/notebook/gpu.md`).
 #[derive(Debug, Default)]
 pub(super) struct Driver {
     /// Whether it is starting now.
@@ -36,7 +36,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Machines with fewer cores leave none of them idle; there the thread that opens a GPU has a low priority.
+    /// On machines with fewer cores, no core is left idle; there the thread that opens a GPU has a low priority.
     pub(super) const MANY_CORES: usize = 8;
 
     /// A driver beside this many threads on a machine with this many cores, of which it needs a quarter.
@@ -208,7 +208,7 @@ impl Cpu {
         self.pool.as_ref().map_or(1, |p| p.current_num_threads())
     }
 
-    /// The same device, which leaves some threads to a driver while that starts.
+    /// The same device, which leaves some threads without work while a driver starts.
     pub(super) fn beside(self, driver: Arc<Driver>) -> Self {
         Self { driver: Some(driver), ..self }
     }

@@ -47,7 +47,7 @@ pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -
     }
     let asked = cpu.try_map_task("compile kernels", unknown.len(), |i| {
         match gpu.program(&unknown[i]).map_err(crate::Error::from) {
-            // All are asked for, so that all are compiled.
+            // Every program is requested, so that the compilation of all of them starts.
             Err(not_ready @ crate::Error::NotReady { .. }) => Ok(Err(not_ready)),
             program => program.map(|_| Ok(())),
         }

@@ -37,8 +37,8 @@ use tiepoint_gpu::lock;
 /// A device as the user names it: `auto`, `cpu`, `cuda[:N]`, `opencl[:N]`, `cpu+cuda[:N]` or `cpu+opencl[:N]`.
 ///
 /// Where a GPU is named alone, a call waits until it is open, and the first use on a machine also for its kernels to be
-/// compiled. With `auto` and the last two nothing waits: the CPU begins, the GPU is opened and kernels are compiled beside
-/// it, and the GPU takes what is left when they are ready. The results are the same.
+/// compiled. With `auto` and the last two nothing waits: the CPU begins while the GPU is opened and its kernels are
+/// compiled, and the GPU takes over what is left when they are ready. The results are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Device {
     /// The CPU, and the best GPU present as soon as it is open and its kernels are compiled.
@@ -84,7 +84,7 @@ enum Place {
 
 type Notes = Arc<Mutex<Vec<String>>>;
 
-/// The number of pictures that a CPU has searched for features before a GPU is open.
+/// The number of pictures that a CPU can search for features in the time in which a GPU is opened.
 const FEW: usize = 4;
 
 fn push_note(notes: &Notes, note: String) {
@@ -143,13 +143,13 @@ impl Processor {
         !matches!(self.gpu_now(), Ok(None))
     }
 
-    /// Whether the GPU is or was opened beside the work.
+    /// Whether the GPU is or was opened by another thread while the work runs.
     pub fn opens_beside(&self) -> bool {
         matches!(self.gpu, Place::Beside(_))
     }
 
-    /// Announces many pictures or pairs, for which a GPU saves much time. A GPU that is opened beside the work is then
-    /// opened at once; otherwise not before the work has taken 0.7 s, because opening it takes a third of a second.
+    /// Announces many pictures or pairs, for which a GPU saves much time. A GPU that is opened while the work runs is
+    /// then opened at once; otherwise only after 0.7 s of work, because opening it takes a third of a second.
     pub fn expect_much_work(&self) {
         if let Place::Beside(opening) = &self.gpu {
             opening.hurry();

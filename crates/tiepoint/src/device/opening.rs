@@ -1,12 +1,12 @@
-//! A GPU that is opened beside the work.
+//! A GPU that is opened on another thread while the work runs.
 //!
 //! A driver takes a third of a second to start on a machine with one H200, in which a CPU of 16 cores matches two
 //! photographs. So the CPU begins, and another thread opens the GPU: at once if [much work](Opening::hurry) is known to
 //! come, otherwise not before the work has taken [`PAYS`]. A process may end before that thread does, but the system
 //! finishes a call of the driver that is in progress: 0.07 s on that machine, too long an addition to short work.
 //!
-//! A single piece of work that is under way when the GPU is open would gain nothing from it. So the GPU then does the
-//! same piece from its beginning, and whichever is first gives the result, which is the same: [`Opening::race`].
+//! A single piece of work that is under way when the GPU opens would gain nothing from it. So the GPU then starts the
+//! same piece from the beginning, and the faster device gives the result, which is the same: [`Opening::race`].
 
 use super::cpu::Driver;
 use super::gpu::{Gpu, lower_priority};
@@ -32,7 +32,7 @@ pub(super) fn cores() -> usize {
 /// A GPU that is being opened or has been.
 #[derive(Debug)]
 pub(super) struct Opening {
-    /// As the user names it.
+    /// The device's name, as the user gives it.
     device: String,
     gpu: OnceLock<Option<Gpu>>,
     state: Mutex<State>,
@@ -42,7 +42,7 @@ pub(super) struct Opening {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Something waits for the GPU, or much work comes.
+    /// Whether something waits for the GPU, or much work is expected.
     is_wanted: bool,
     /// Called when it is known whether there is a GPU.
     told: Vec<Told>,
@@ -60,7 +60,7 @@ impl fmt::Debug for Told {
 }
 
 impl Opening {
-    /// Calls `open` on another thread. `open` returns `None` if no GPU can be used, after it has told why.
+    /// Calls `open` on another thread. `open` returns `None` if no GPU can be used, after it has recorded why.
     pub(super) fn begin(
         device: String,
         driver: Arc<Driver>,
@@ -94,7 +94,7 @@ impl Opening {
         // The panic hook has already reported a panic.
         let gpu = busy.as_ref().and_then(|_| catch_unwind(AssertUnwindSafe(open)).ok().flatten());
         self.settle(gpu);
-        // The last processor may be gone; the GPU must then be closed before the thread counts as ended.
+        // This may be the last reference; the GPU must then be closed before the thread counts as ended.
         drop(self);
         drop(busy);
     }
@@ -120,7 +120,7 @@ impl Opening {
         self.changed.notify_all();
     }
 
-    /// The same as [`now`](Self::now), after waiting for it.
+    /// Has the GPU opened at once and waits for it; then as [`now`](Self::now).
     pub(super) fn wait(&self) -> Option<&Gpu> {
         self.hurry();
         self.wait_unless(&AtomicBool::new(false))
@@ -147,8 +147,8 @@ impl Opening {
         }
     }
 
-    /// Does a piece of work on the CPU and, as soon as it is open, on the GPU as well. Returns the first result and
-    /// which device gave it. An error of the GPU leaves the work to the CPU, and is returned with the CPU's result.
+    /// Does a piece of work on the CPU and, as soon as the GPU is open, on the GPU, too. Returns the first result and
+    /// which device gave it. After an error of the GPU the CPU's result is returned together with that error.
     pub(super) fn race<R: Send>(
         &self,
         cpu: &Cpu,
@@ -194,7 +194,7 @@ impl Opening {
             });
             let is_cancelled = catch_unwind(AssertUnwindSafe(|| on_cpu(cpu)));
             over.store(true, Ordering::Relaxed);
-            // With the lock, so that the other thread is either waiting or sees the flag.
+            // Under the lock, so that the other thread is either waiting or sees the flag.
             drop(lock(&self.state));
             self.changed.notify_all();
             let there = there.join().unwrap_or_else(|panic| resume_unwind(panic));

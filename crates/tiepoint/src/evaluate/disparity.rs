@@ -86,7 +86,7 @@ pub fn disparity_score(
         let reason = "no pixel can be scored: none has a known disparity inside the mask";
         return Err(Error::Image(reason.into()));
     }
-    // Without a disparity, shares and means of them are NaN.
+    // If no pixel has a disparity, shares and means over those that have one are NaN.
     let (invalid, all, some) = (pixels - valid, pixels as f64, valid as f64);
     let (density, epe) = (had as f64 / all, distance / some);
     let bad_of_valid = bad.iter().map(|n| *n as f64 / some).collect();
@@ -94,8 +94,8 @@ pub fn disparity_score(
     Ok(DisparityScore { pixels, density, bad, bad_of_valid, epe })
 }
 
-/// The factor by which the truth seems to be scaled, if the ratio of the two medians is within 12 % of a usual one (2,
-/// 3, 4, 8, 16 or 256), or −1 where one of both maps is added to x (mgm, s2p, ASP); `None` otherwise, or if sizes differ.
+/// The factor by which the truth seems to be scaled: 2, 3, 4, 8, 16, 256, or −1 where a program adds disparities to x
+/// (mgm, s2p, ASP), if the ratio of the medians is within 12 % of it; `None` otherwise, or if sizes differ.
 pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
     if found.size() != truth.size() {
         return None;
@@ -107,8 +107,8 @@ pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> O
     [-1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 256.0].into_iter().find(|scale| (ratio / scale - 1.0).abs() < 0.12)
 }
 
-/// A number of 0 or below that seems to mean "none" in `found`, and its share of the pixels: the least, if a hundredth of
-/// the pixels have it while all of the truth is above 0; `None` otherwise.
+/// A value of 0 or below that seems to mark missing disparities in `found`, and its share of the pixels: the least
+/// value, if a hundredth of the pixels have it and all of the truth is above 0; otherwise `None`.
 pub fn mark_of_none(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<(f32, f64)> {
     let least = known(found).reduce(f32::min).filter(|least| *least <= 0.0)?;
     let share = known(found).filter(|d| *d == least).count() as f64 / found.size().area() as f64;

@@ -57,12 +57,12 @@ fn numbers(text: &str) -> std::result::Result<Homography, String> {
     found.map_err(|e| format!("the matrix cannot be inverted: {e}"))
 }
 
-/// The words of a text, of NumPy's too, which has brackets around rows.
+/// The words of a text. NumPy's has brackets around rows, which are dropped.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || ",;[]".contains(c)).filter(|w| !w.is_empty())
 }
 
-/// The numbers of `"matrix"` in JSON, which has them in one list or row by row. Matrices of epipolar geometry map no points.
+/// The numbers of `"matrix"` in JSON, in one list or row by row; an error for fundamental and essential matrices.
 fn of_json(text: &str) -> std::result::Result<Option<String>, String> {
     let Ok(all) = serde_json::from_str::<serde_json::Value>(text) else { return Ok(None) };
     if let Some(model @ ("fundamental" | "essential")) = all["model"].as_str() {

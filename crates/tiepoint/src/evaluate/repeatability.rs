@@ -72,7 +72,7 @@ pub fn repeatability(
     Ok(Repeatability { a: a.len(), b: b.len(), pairs, share })
 }
 
-/// The first at every place and scale.
+/// The first keypoint of those with the same place and scale.
 fn distinct(all: impl Iterator<Item = Seen>) -> Vec<Seen> {
     let mut met = HashSet::new();
     all.filter(|k| met.insert([k.at[0], k.at[1], k.scale].map(f64::to_bits))).collect()

@@ -157,7 +157,7 @@ impl Finder {
         Ok(self.on_gpu.get_or_init(|| known).as_ref())
     }
 
-    /// Whether it is known which device searches: not while a GPU is being opened or its kernels are being compiled.
+    /// Whether it is decided which device searches: not while a GPU is being opened or its kernels are being compiled.
     pub(crate) fn is_settled(&self) -> Result<bool> {
         self.on_gpu().map(|_| self.on_gpu.get().is_some())
     }

@@ -72,7 +72,7 @@ impl Descriptors {
 /// The features of one image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Features {
-    /// Keypoints in their total [order](Keypoint::order).
+    /// Keypoints; those of a detector in their [order](Keypoint::order).
     pub keypoints: Vec<Keypoint>,
     /// Their descriptors, in the same order; empty when none were asked for.
     pub descriptors: Descriptors,

@@ -37,16 +37,16 @@ impl Keypoint {
         }
     }
 
-    /// The number of the place of a picture, of this many along each axis, in which it lies, row by row.
+    /// The number, row by row, of the cell in which it lies if the picture is divided into `across` × `across` cells.
     pub(crate) fn place(&self, size: Size, across: usize) -> usize {
         let part =
             |at: f32, length: usize| ((across as f32 * at / length.max(1) as f32) as usize).min(across - 1);
         across * part(self.y, size.height) + part(self.x, size.width)
     }
 
-    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). If
-    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these; for whole levels,
-    /// octave and layer descending.
+    /// Compares by response descending, then y, x, scale, angle, octave and layer ascending: the order of every output.
+    /// Where the [largest](super::select::Keep) are kept, outputs are sorted by scale descending before that; where
+    /// whole levels are kept, by octave and layer descending.
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response

@@ -79,7 +79,7 @@ impl SimulatedView {
         Ok(Size::new((side as f64 / self.tilt).ceil() as usize, side))
     }
 
-    /// The map from the view's pixels to the picture's, and its first part, to those of the turned picture.
+    /// The map from the view's pixels to the picture's, and its first step, the map to those of the turned picture.
     fn maps(self, picture: Size) -> Result<[Affine; 2]> {
         let side = Self::side(picture)? as f64;
         let width = self.size(picture)?.width as f64;
@@ -146,8 +146,8 @@ fn taps(sigma: f64) -> Vec<f32> {
 }
 
 impl Finder {
-    /// The features of the first `n` [views](SimulatedView::first) of a grey picture, each at its place in the picture; none
-    /// where `mask` is 0. The detector's limit on the number of features is divided among the views by area.
+    /// The features of the first `n` [views](SimulatedView::first) of a grey picture, each at its place in the picture;
+    /// none where `mask` is 0. A view keeps at most the detector's limit of features divided by its tilt.
     ///
     /// # Errors
     /// As [`detect`](Self::detect); [`Error::Option`] for no view or more than [`MOST_VIEWS`]; [`Error::Image`] for a

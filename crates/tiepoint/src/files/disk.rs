@@ -30,7 +30,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// [`write`](Self::write) returns with the file at its final path, and with `sync` on the disk.
+    /// [`write`](Self::write) returns when the file is at its final path and, with `sync`, synced to the disk.
     pub(crate) fn at_once(sync: bool) -> Self {
         Self { sync, queue: None, folders: Mutex::default() }
     }
@@ -80,7 +80,7 @@ impl Disk {
         }
     }
 
-    /// Waits until every file is at its final path, and with `sync` on the disk.
+    /// Waits until every file is at its final path and, with `sync`, synced to the disk.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.queue.take().map_or(Ok(()), Queue::finish)
     }
@@ -90,8 +90,8 @@ thread_local! {
     static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, whose files are given up when `cancel` is set: whatever this thread has not yet moved to its final path then
-/// never appears there, and the call that writes it returns [`Error::Cancelled`].
+/// Runs `work`; once `cancel` is set, files that this thread has not yet moved to their final paths never appear there,
+/// and the calls that write them return [`Error::Cancelled`].
 pub fn cancelled_by<R>(cancel: &Cancel, work: impl FnOnce() -> R) -> R {
     let before = CANCEL.replace(Some(cancel.clone()));
     let done = work();
@@ -127,7 +127,7 @@ impl Write for Opened {
     }
 }
 
-/// What writes the content of a file. It is called once.
+/// Writes the content of a file; called once.
 type Content<'c> = dyn FnMut(&mut BufWriter<Opened>) -> io::Result<()> + 'c;
 
 /// Writes a file under a temporary name; `None` if `path` is a device or a pipe, which is written to directly.
@@ -149,7 +149,7 @@ fn written(path: &Path, content: &mut Content<'_>) -> io::Result<Option<Unfinish
     Ok(Some(unfinished))
 }
 
-/// The process's standard output, if that is the path: a regular file to which it may lead must not be replaced.
+/// The process's standard output, if `path` is that: a regular file to which it is redirected must not be replaced.
 #[cfg(unix)]
 fn stdout(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd;

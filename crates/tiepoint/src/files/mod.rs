@@ -1,5 +1,5 @@
 //! Writing files whole or not at all, so that they are on the disk when they count as written; and errors of readers
-//! that do not know the name of the file.
+//! to which the name of the file is added later.
 //!
 //! A file is written under a temporary name beside its path, synced and renamed, and then its folder is synced. So
 //! after a kill or a power cut there is either the old file or the complete new one. A process that need not survive a
@@ -106,7 +106,7 @@ pub fn read_text(path: impl AsRef<Path>, expected: &str) -> Result<String> {
     text_of(&bytes, expected).map(Into::into).map_err(|reason| Error::format(path.as_ref(), reason))
 }
 
-/// As [`read_text`], of the bytes of a file; the error is the reason alone.
+/// As [`read_text`], from the bytes of a file; the error is the reason without the path.
 pub(crate) fn text_of<'b>(bytes: &'b [u8], expected: &str) -> std::result::Result<&'b str, String> {
     let text = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
@@ -151,7 +151,7 @@ impl Fault {
             Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
                 Error::format(path, format!("the file ends before {end}; it is truncated"))
             }
-            // A place at which no file can be read.
+            // An attempt to seek to an offset that no file can have.
             Self::Io(e) if e.kind() == io::ErrorKind::InvalidInput => {
                 Error::format(path, "refers to data at a place that no file has; it is damaged")
             }

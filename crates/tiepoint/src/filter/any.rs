@@ -1,11 +1,11 @@
-//! Filters of images of any pixel type, in the host's memory or on a GPU, with the same bits everywhere.
+//! Filters for images of any pixel type, in the host's memory or on a GPU, with the same bits everywhere.
 //!
 //! An image in the host's memory is filtered by the processor's GPU, or by its CPU if it has none. If the GPU lacks
 //! memory or a feature, the CPU does the work, and the processor gets a note. An image on a GPU is filtered there, and
 //! its result stays there: the work is queued when a call returns, and the host does not wait, except for blobs.
 //!
-//! What a function does is in an inner one without `impl Into`, so that it is compiled here and not by every crate that
-//! calls it.
+//! Each function calls an inner one without `impl Into`, which is compiled here and not again by every crate that calls
+//! it.
 
 use super::convolve::{self, Kernel};
 use super::gauss::{self, GaussOptions};
@@ -20,7 +20,7 @@ use crate::options::named;
 use crate::{Result, by_pixel};
 
 named! {
-    /// Which gradient of an image: a magnitude has the type of the image, a derivative is in floats.
+    /// Which gradient of an image to compute. A magnitude has the image's pixel type, derivatives are floats.
     pub enum Gradient as "part" {
         #[default]
         "magnitude": Magnitude, "√(gx² + gy²)";
@@ -48,7 +48,7 @@ pub fn gauss<'a>(
     inner(&image.into(), options, processor)
 }
 
-/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which represent
+/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats, which hold the
 /// derivatives of integers exactly.
 ///
 /// # Errors
@@ -190,7 +190,7 @@ fn placed<'a>(image: &'a Pixels<'_>) -> ByPixel<Placed<'a, u8>, Placed<'a, u16>,
     }
 }
 
-/// Runs `work` on the grey of an image, where the image lies.
+/// Runs `work` on the grey of an image, in the memory in which the image lies.
 fn of_grey<R>(image: &Pixels<'_>, cpu: &Cpu, work: impl FnOnce(&Pixels<'_>) -> Result<R>) -> Result<R> {
     match image {
         Pixels::Host(view) => work(&grey(view, cpu)?.view().into()),

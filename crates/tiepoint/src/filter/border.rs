@@ -20,7 +20,7 @@ pub(crate) fn for_kernels(source: KernelSource, border: Border) -> KernelSource 
         .text(include_str!("border.h"))
 }
 
-/// Rows in one task, for any number of threads.
+/// The number of rows of a task, whatever the number of threads.
 pub(crate) const BAND: usize = 32;
 
 /// Fills the `radius` pixels at either end of `padded` from the pixels between them, or with `black` for
@@ -43,7 +43,7 @@ pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, 
     }
 }
 
-/// Pixels before and after the anchor of a window of `n`.
+/// The number of pixels before and after the anchor of a window of `n` pixels.
 pub(super) fn reach(n: usize) -> [usize; 2] {
     [n / 2, n - 1 - n / 2]
 }
@@ -67,7 +67,7 @@ pub(super) fn keep<T: Pixel, O: Pixel>(
     }
 }
 
-/// True when the window of `radius` around row `y` leaves an image of `height` rows.
+/// Whether the window of `radius` around row `y` leaves an image of `height` rows.
 pub(crate) fn leaves(y: usize, radius: usize, height: usize) -> bool {
     y < radius || y + radius >= height
 }

@@ -1,8 +1,8 @@
 //! Filters on a GPU: [`GpuFilter`], and the code that their kernels share.
 //!
-//! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.h`,
-//! which does the vertical and the horizontal pass at once; filters that reach farther than a tile's margin take two
-//! kernels, `passes.h`.
+//! [`GpuFilter`] has a constructor for every filter, in the file beside its CPU form. Separable filters share a kernel,
+//! `tile.h`, which does the vertical and the horizontal pass at once; filters that reach farther than a tile's margin
+//! use two kernels, `passes.h`.
 
 use super::border;
 use crate::device::gpu::{Buffer, Commands, Gpu};
@@ -37,12 +37,12 @@ pub(crate) enum Steps<I: Element, O: Element> {
     One(Step<Filter<'static, I, O>>),
     /// One kernel that reads its weights from memory.
     Weighted(Step<Weighted<'static, I, O>>, Buffer<f32>),
-    /// Columns, then rows.
+    /// The kernel for columns, then that for rows.
     Two(Step<Columns<'static, I>>, Step<Rows<'static, I, O>>),
 }
 
 /// A kernel, and the part of the output, in elements, that one group computes. All groups of an image lie along the
-/// first dimension, because the second has room for fewer; the third counts images.
+/// first dimension, because the second allows fewer groups; the third counts images.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<A> {
     kernel: Kernel<A>,
@@ -54,7 +54,7 @@ impl<A> Step<A> {
         Self { kernel, covers }
     }
 
-    /// The groups of a launch, and how many of them lie beside each other.
+    /// The grid of groups of a launch, and how many groups lie side by side.
     fn groups<O: Element>(&self, to: &GpuStack<O>) -> ([usize; 3], i32) {
         let across = (to.size().width * to.channels()).div_ceil(self.covers.width);
         let all = across * to.size().height.div_ceil(self.covers.height);
@@ -71,7 +71,7 @@ tiepoint_gpu::kernel! {
         across: i32,
     }
 
-    /// One image from another, with the WIDTH · HEIGHT weights of the program's window.
+    /// Computes one image from another with the WIDTH · HEIGHT weights of the program's window.
     pub(crate) unsafe kernel weighted(groups) = Weighted<I: Element, O: Element> {
         write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
         read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
@@ -81,7 +81,7 @@ tiepoint_gpu::kernel! {
         across: i32,
     }
 
-    /// The vertical sums: 32-bit numbers, floats or integers.
+    /// Computes the vertical sums: 32-bit floats or integers.
     pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
         write to (to_plane: Plane): f32 as MID [to_plane.numbers(groups[2])],
         read from (from_plane: Plane): I [from_plane.numbers(groups[2])],
@@ -89,7 +89,7 @@ tiepoint_gpu::kernel! {
         across: i32,
     }
 
-    /// The image from the sums of columns; the pixels are for [`Border::Skip`].
+    /// Computes the image from the sums of columns; the pixels are read for [`Border::Skip`].
     pub(crate) unsafe kernel rows(groups) = Rows<I: Element, O: Element> {
         write to (to_plane: Plane): O [to_plane.numbers(groups[2])],
         read from (from_plane: Plane): f32 as MID [from_plane.numbers(groups[2])],
@@ -207,13 +207,13 @@ pub(crate) const LANES: u32 = 256;
 /// Neighbouring columns of elements that a lane sums.
 const ACROSS: usize = 2;
 
-/// Elements of a tile's row with its margins.
+/// The number of elements of a tile's row, including its margins.
 const TILE_WIDTH: usize = 128;
 
 /// A lane whose window has at most this many rows reads all of them before it uses the first.
 const WHOLE_WINDOW: usize = 32;
 
-/// The farthest that a tile's filter may reach, in elements and in rows: a lane holds its window in registers.
+/// The farthest that a filter with tiles may reach, in elements and in rows: a lane holds its window in registers.
 const MARGIN: usize = 32;
 
 /// For kernels: `LANES`, `CHANNELS`, `VECTOR`, and the struct `Plane`.
@@ -245,19 +245,19 @@ pub(super) struct Shape<D> {
     pub(super) text: &'static str,
     /// Adds the definitions of its arithmetic to the program.
     pub(super) definitions: D,
-    /// Bytes of local memory that a group can have: [`LOCAL_MEMORY`] until [`fitting`](Self::fitting) asks the device.
+    /// Bytes of local memory available to a group: [`LOCAL_MEMORY`] until [`fitting`](Self::fitting) sets the device's.
     pub(super) local_memory: u32,
 }
 
-/// Bytes of local memory of a group on nearly every GPU.
+/// Bytes of local memory that nearly every GPU has for a group.
 pub(super) const LOCAL_MEMORY: u32 = 48 << 10;
 
-/// The number of lanes of a group that are above each other in a tile.
+/// The number of lanes of a group that lie one above the other in a tile.
 const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 
 struct Tile {
     size: Size,
-    /// Elements of the margins at the left and the right, in whole vectors of four.
+    /// Elements of the left and of the right margin, in whole vectors of four.
     margins: [usize; 2],
 }
 
@@ -286,12 +286,12 @@ impl<D: Fn(KernelSource) -> KernelSource> Shape<D> {
         self.rows[0] + self.rows_a_lane() + self.rows[1]
     }
 
-    /// The number of groups on a multiprocessor at a time, with windows and sums in registers.
+    /// The number of groups that a multiprocessor can hold at a time, with windows and sums in registers.
     fn resident(&self) -> u32 {
         if self.planes < 3 && self.window() <= WHOLE_WINDOW { 3 } else { 2 }
     }
 
-    /// `None` when the filter reaches too far.
+    /// The tile, or `None` if the filter reaches too far for one.
     fn tile(&self) -> Option<Tile> {
         let margins = self.reach().map(|n| n.next_multiple_of(4));
         let fits = margins.iter().all(|&n| n <= MARGIN) && self.rows.iter().all(|&n| n <= MARGIN);
@@ -345,8 +345,8 @@ pub(crate) mod testing {
     use crate::image::testing::{Value, assert_same};
     use crate::image::{Image, ImageView};
 
-    /// Images with sizes around the seams of tiles, and of several tiles in both directions, every third with one value
-    /// far below black, and a photograph where there is one.
+    /// Images with sizes around those of tiles, some of several tiles in both directions, every third with one value
+    /// far below black, and a photograph if the shared data have it.
     pub(crate) fn images<T: GpuPixel>(channels: usize) -> Vec<Image<T>> {
         let sizes = [(1_usize, 1), (1, 70), (70, 1), (2, 3), (33, 57), (129, 9), (131, 60), (300, 125)];
         let mut images: Vec<_> = (sizes.into_iter().enumerate())

@@ -1,4 +1,4 @@
-//! The `_into` forms write into an image with gaps between rows, and leave the gaps alone.
+//! The `_into` forms write into an image with gaps between rows and do not change the gaps.
 
 use super::resample::{Scaling, resample, resample_into};
 use super::sobel::{Magnitude, X, Y, sobel, sobel_into};

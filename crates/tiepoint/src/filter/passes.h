@@ -1,6 +1,6 @@
-// The two passes of a filter that reaches farther than a tile's margin, with an image of the sums between them.
+// The two passes of a filter that reaches farther than a tile's margin; the sums between them are stored as an image.
 
-// `down` over the whole image: a lane makes V rows of two elements.
+// The vertical pass, `down`, over the whole image: a lane computes V rows of two elements.
 KERNEL(columns) {
     const Plane source = args.from_plane, target = args.to_plane;
     i32 x = (GROUP_X % args.across * LANES + LANE_X) * 2, y = GROUP_X / args.across * V;

@@ -1,9 +1,9 @@
 //! A vertical and a horizontal pass over an image, tile by tile.
 //!
 //! A task is a band of rows. The band is cut into narrow tiles, and all rows of one tile are computed before
-//! the next tile, so that the window of the vertical pass stays in the first-level cache however wide the
+//! the next tile, so that the window of the vertical pass stays in the first-level cache, however wide the
 //! image is. The horizontal pass follows row by row, from a buffer of one row of the tile. Only the tiles'
-//! margins are computed twice. Every value depends on its window alone, so that tiles and bands do not change
+//! margins are computed twice. Every value depends only on its window, so tiles and bands do not affect
 //! results.
 
 use super::border::{BAND, keep};
@@ -29,9 +29,9 @@ pub(super) trait Passes: Sync {
     fn input<T: Pixel>(values: &[T]) -> Option<&[Self::Value]>;
     /// The output without conversion, if the types agree.
     fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Value]>;
-    /// One row from 2r + 1.
+    /// Computes one row from 2r + 1 rows.
     fn vertical<S: Simd>(&self, simd: S, rows: &[&[Self::Value]], out: &mut [Self::Mid]);
-    /// One row from another with r pixels more at either end, and one spare element after it.
+    /// Computes one row from another with r more pixels at either end, and one spare element after it.
     fn horizontal<S: Simd>(&self, simd: S, padded: &[Self::Mid], channels: usize, out: &mut [Self::Value]);
 }
 
@@ -54,10 +54,10 @@ pub(super) fn separable<T: Pixel, P: Passes>(
 
 /// The columns of one tile, as elements of a row.
 struct Tile {
-    /// First and last element written, the last not included.
+    /// The range of elements written, `to` excluded.
     from: usize,
     to: usize,
-    /// The same for the elements read, which lie inside the image.
+    /// The range of elements read, which lie inside the image.
     reach_from: usize,
     reach_to: usize,
     margin: usize,
@@ -78,7 +78,7 @@ fn band<T: Pixel, P: Passes>(
     let row_len = view.size().width * channels;
     let radius = passes.radius();
     let margin = radius * channels;
-    // Whole pixels, and wide enough that the margins do not cost more than the tile.
+    // Whole pixels, and wide enough that the margins do not take more work than the tile.
     let width = P::TILE.max(4 * margin).div_ceil(channels) * channels;
     let black = vec![P::Value::default(); width + 2 * margin];
     let mut converted = Vec::new();

@@ -1,10 +1,10 @@
 // A filter of columns, then rows, in one kernel: each pixel is read once and written once.
 //
-// A group makes a tile. Its lanes first walk down columns, each over V rows of two neighbouring elements, and put the
-// sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
-// making four elements from a window in registers. A source row serves V outputs from registers and the segments above
-// and below from the first-level cache, so that device memory sees little more than the tile itself. A lane has only two
-// elements but many rows: few rows are then read twice, and the window is small enough that a multiprocessor holds
+// A group computes a tile. First its lanes go down the columns, each over V rows of two neighbouring elements, and
+// store the sums in local memory, with HALO_LEFT and HALO_RIGHT more elements at the sides; then they go along the
+// rows, each computing four elements from a window in registers. A source row serves V outputs from registers, and the
+// segments above and below from the first-level cache, so little else than the tile is read from memory. A lane has
+// only two elements but many rows: few rows are read twice, and windows are so small that a multiprocessor holds
 // several groups, which hide each other's latency. Only tiles at the image's edge apply the border rule.
 //
 // gpu.rs defines the types IN, OUT, MID (between the passes: f32 or i32) and VECTOR(type), the number PLANES of sums a
@@ -15,12 +15,12 @@
 typedef struct {
     const GLOBAL IN *from;
     i32 pitch, height;
-    // -1 where the border rule gives none.
+    // The index of each column in a row; -1 if the border rule gives none.
     i32 at[2];
 } Column;
 
-// How to read them, known when compiled. PLAIN: all rows inside the image. ROWS_BY_RULE: rows by the border rule. In
-// both the elements lie side by side and aligned. ALL_BY_RULE: rows and elements by the border rule.
+// How columns are read, constant when compiled. PLAIN: all rows lie inside the image. ROWS_BY_RULE: rows by the border
+// rule. In both, elements lie side by side and aligned. ALL_BY_RULE: rows and elements by the border rule.
 #define PLAIN 0
 #define ROWS_BY_RULE 1
 #define ALL_BY_RULE 2

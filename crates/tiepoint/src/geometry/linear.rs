@@ -1,6 +1,6 @@
 //! Small dense systems: Gaussian elimination with pivoting, eigenvectors of symmetric matrices and singular vectors by
-//! Jacobi rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), order of operations fixed. Only
-//! the singular vectors do not need good scaling: those of matrices between pixels are exact, too.
+//! Jacobi rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), the order of operations is
+//! fixed. Only the singular vectors do not need good scaling: those of matrices between pixels are exact, too.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
@@ -128,8 +128,8 @@ pub(super) fn nearest_rotation(m: &Mat3) -> Mat3 {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| left[k][i] * right[k][j]).sum()))
 }
 
-/// The real roots of c₃ x³ + c₂ x² + c₁ x + c₀, with lower degrees where the leading ones vanish. By
-/// bracketing between the extrema and bisection: no trigonometry.
+/// The real roots of c₃ x³ + c₂ x² + c₁ x + c₀, which may be of lower degree if leading coefficients are 0. Found by
+/// bracketing between the extrema and bisection, without trigonometry.
 pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     let scale = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let value = move |x: f64| ((c[3] * x + c[2]) * x + c[1]) * x + c[0];

@@ -120,7 +120,7 @@ impl Model {
         }
     }
 
-    /// The matrix between pixels; for an essential matrix that of its fundamental matrix.
+    /// The matrix between pixels; for an essential matrix the fundamental matrix.
     pub(crate) fn between_pixels(&self) -> [[f64; 3]; 3] {
         match self {
             Self::Essential(m) => m.fundamental().matrix(),
@@ -158,13 +158,13 @@ fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
 /// A plane projective map, `b_from_a`: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1, unless
 /// that is nearly 0.
 ///
-/// A matrix alone does not say which side of its horizon a camera saw. A given one maps the points of both sides, as
-/// OpenCV does. One that was estimated from matches with the origin of A on their side has no places for points beyond
-/// the horizon, so that a warped picture shows nothing there.
+/// A matrix alone does not say which side of its horizon a camera saw. A homography made from a matrix maps the points
+/// of both sides, as OpenCV does. One estimated from matches on the same side as the origin of A maps no points beyond
+/// the horizon, so that a warped picture is empty there.
 #[derive(Clone, Copy, Debug)]
 pub struct Homography {
     matrix: Mat3,
-    /// Whether points with a negative denominator are known to lie beyond the horizon.
+    /// Whether points with a negative denominator are known to lie beyond the horizon and are not mapped.
     has_front: bool,
 }
 
@@ -224,8 +224,8 @@ impl Homography {
         self.matrix
     }
 
-    /// The matrix at a scale that says which points have places: if its last element is 1, those with a positive
-    /// denominator, otherwise all.
+    /// The matrix at a scale that encodes which points are mapped: only those with a positive denominator if its last
+    /// element is 1, otherwise all.
     pub(crate) fn sided(&self) -> Mat3 {
         match self.matrix[2][2] == 1.0 && !self.has_front {
             // Doubling leaves the bits of quotients unchanged.
@@ -241,7 +241,7 @@ impl Homography {
         (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
     }
 
-    /// The farthest that it moves a corner of a picture of `size`, in pixels.
+    /// The greatest distance by which a corner of a picture of `size` moves, in pixels; infinite if one is not mapped.
     pub(crate) fn moves(&self, size: Size) -> f64 {
         let (width, height) = (size.width as f64, size.height as f64);
         let corners = [[0.0, 0.0], [width, 0.0], [0.0, height], [width, height]];
@@ -250,7 +250,7 @@ impl Homography {
     }
 
     /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite
-    /// where it has none.
+    /// on the horizon.
     pub fn derivative(&self, [x, y]: [f64; 2]) -> [f64; 4] {
         let h = &self.matrix;
         let [u, v, w] = times(h, [x, y, 1.0]);
@@ -310,7 +310,7 @@ impl Affine {
         [self.0[0], self.0[1], IDENTITY[2]]
     }
 
-    /// Where (x, y) goes.
+    /// The point of B for (x, y).
     pub fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         self.0.map(|r| r[0] * x + r[1] * y + r[2])
     }
@@ -382,7 +382,7 @@ impl Similarity {
         Affine::from(*self).matrix()
     }
 
-    /// Where (x, y) goes.
+    /// The point of B for (x, y).
     pub fn apply(&self, place: [f64; 2]) -> [f64; 2] {
         Affine::from(*self).apply(place)
     }
@@ -454,8 +454,8 @@ pub struct Essential {
 }
 
 impl Essential {
-    /// The essential matrix of the cameras of A and B: the nearest one, which has singular values s, s and 0. A matrix
-    /// that has them but for rounding keeps its bits, apart from its scale.
+    /// The essential matrix of the cameras of A and B nearest to `matrix`, with singular values s, s and 0. A matrix
+    /// that has such values up to rounding is only scaled.
     ///
     /// # Errors
     /// [`Error::Degenerate`] when the matrix is 0 or not finite, or far from an essential matrix: if the second singular
@@ -499,7 +499,7 @@ impl Essential {
     }
 }
 
-/// Whether all 2×2 minors are 0 but for rounding, at any scale of the rows and columns.
+/// Whether all 2×2 minors are 0 up to rounding, whatever the scale of the rows and columns.
 fn is_of_rank_one(m: &Mat3) -> bool {
     let pairs = [(0, 1), (0, 2), (1, 2)];
     let is_zero = |(i, j): (usize, usize), (k, l): (usize, usize)| {
@@ -509,7 +509,7 @@ fn is_of_rank_one(m: &Mat3) -> bool {
     pairs.into_iter().all(|rows| pairs.into_iter().all(|columns| is_zero(rows, columns)))
 }
 
-/// The unit vector e that comes nearest to m e = 0.
+/// The unit vector e that minimises |m e|.
 pub(super) fn epipole(m: &Mat3) -> [f64; 3] {
     singular(m)[0].right
 }

@@ -1,5 +1,5 @@
-//! One number, or eight side by side, for the minimal solvers. Both forms give the same bits, because every operation
-//! is an IEEE one.
+//! One number, or eight side by side, for the minimal solvers. Both forms give the same bits, because all operations
+//! are those of IEEE 754.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 

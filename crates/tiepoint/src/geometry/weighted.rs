@@ -30,7 +30,7 @@ pub(crate) struct WeightedFit {
 }
 
 const STEPS: usize = 10;
-/// The parameters are settled when a step changes none of them by more; places are within ±1.
+/// The fit has converged when a step changes no parameter by more than this; places are within ±1.
 const SETTLED: f64 = 1e-6;
 
 /// The median of a χ² of two degrees of freedom.

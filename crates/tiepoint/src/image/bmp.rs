@@ -120,7 +120,7 @@ impl Header {
         };
         let height = height.cast_signed();
         let size = Size::new(width as usize, height.unsigned_abs() as usize);
-        // OS/2 numbers its codings from 3 on in another way.
+        // OS/2 gives the codings from 3 on other numbers.
         let (in_runs, masks) = match (coding, bits) {
             (0, 1 | 2 | 4 | 8 | 16 | 24 | 32) => (false, 0),
             (1, 8) | (2, 4) => (true, 0),

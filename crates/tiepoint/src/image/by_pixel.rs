@@ -42,12 +42,12 @@ pub type AnyImage = ByPixel<Image<u8>, Image<u16>, Image<f32>>;
 /// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
 pub type AnyView<'a> = ByPixel<ImageView<'a, u8>, ImageView<'a, u16>, ImageView<'a, f32>>;
 
-/// Runs an expression for the type of pixel that is found at run time:
+/// Evaluates an expression for a type of pixel that is known only at run time:
 ///
-/// - `by_pixel!(view, v => v.size())`: the expression, of what a [`ByPixel`](crate::image::ByPixel) holds;
-/// - `by_pixel!(map view, v => v.to_image())`: the same, with the result as a `ByPixel`;
-/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: the expression, a `Result`, of what two `ByPixel` hold; an
-///   error if their types differ;
+/// - `by_pixel!(view, v => v.size())`: for the value in a [`ByPixel`](crate::image::ByPixel);
+/// - `by_pixel!(map view, v => v.to_image())`: the same, with the result wrapped in a `ByPixel`;
+/// - `by_pixel!((to, from), (to, from) => to.copy(from))`: for the values in two `ByPixel`; the expression gives a
+///   `Result`, which is an error if the types differ;
 /// - `by_pixel!(type kind, T => T::WHITE)`: with `T` as the type that a [`PixelKind`](crate::image::PixelKind) names;
 /// - `by_pixel!(make kind, GpuImage::new(gpu, size)?)`: a `ByPixel` of the type that a `PixelKind` names.
 #[macro_export]

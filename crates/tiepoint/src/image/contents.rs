@@ -93,7 +93,7 @@ pub struct FileImage {
     pub orientation: u8,
     /// Whether `image` was turned upright.
     pub turned: bool,
-    /// The number that the file stores for white, where `image` has another: its whole numbers are these, stretched.
+    /// The file's value of white (PNM's maximum), if `image` has another: its integers are the file's, stretched.
     pub white: Option<u16>,
 }
 
@@ -168,7 +168,7 @@ impl FileImage {
     }
 
     /// A value of the first colour channel that seems to mark pixels without data although the file names none, and how
-    /// many hold it: one in a thousand or more. It is farther from all others than twice their range. Never of 8 bits.
+    /// many hold it: a thousandth or more. It is farther from all others than twice their range. `None` for 8 bits.
     pub fn unnamed_no_data(&self) -> Option<(f32, usize)> {
         if self.no_data.is_some() || matches!(self.image, AnyImage::U8(_)) {
             return None;
@@ -180,7 +180,7 @@ impl FileImage {
         })
     }
 
-    /// As [`valid`](Self::valid), with `shown` in place of its own.
+    /// As [`valid`](Self::valid), with this mask in place of the image's own `shown`.
     fn valid_of(&self, shown: Option<Image<u8>>) -> Result<Option<Image<u8>>> {
         let seen = self.channels();
         let valid = Mask::of_data(seen.view(), None).and(Mask::of_finite(seen.view()))?;
@@ -217,8 +217,8 @@ impl FileImage {
         prepare_shown(image, &shown, mask.into(), range, cpu)
     }
 
-    /// What a filter made of this image, pixel by pixel, with what is known of the image: its alpha channel, which no filter
-    /// changes, and its pixels without data. A result of another number of channels has neither alpha nor a layout.
+    /// The result `made` of a filter, with what is known of this image: its alpha channel, which no filter changes, and
+    /// its pixels without data. A result with another number of channels gets the usual layout of that number.
     ///
     /// # Errors
     /// [`Error::Mismatch`](crate::Error::Mismatch) for a result of another size.
@@ -245,7 +245,7 @@ impl FileImage {
         Self { image: no_data::marked(self.image, valid, self.no_data, channels), ..self }
     }
 
-    /// Its colour channels of the band that was asked for, with alpha, without the others.
+    /// The image with only the channels that detectors see: the colours or the chosen band, and alpha.
     pub fn seen_alone(self) -> Self {
         let (no_data, orientation, turned) = (self.no_data, self.orientation, self.turned);
         let (image, shown) = self.into_seen();
@@ -326,8 +326,8 @@ impl FileImage {
         Ok(resampled(image, valid))
     }
 
-    /// `shown` without the pixels that the no-data value of the searched bands hides, whose other bands may hold data; `None`
-    /// if no other is hidden, as a mask beside that value hides them.
+    /// `shown`, but also 255 where the searched bands have the no-data value, because other bands may hold data there;
+    /// `None` if no pixel is hidden then. What it hides, a mask of the file hides in all bands.
     fn by_mask(&self, shown: &Image<u8>, no_data: f64) -> Option<Image<u8>> {
         let Layout { channels, .. } = self.layout;
         let shown = by_pixel!(self.image.view(), view => Image::from_fn(view.size(), |x, y| {
@@ -345,7 +345,7 @@ impl FileImage {
             .is_some_and(|shown| self.no_data.is_none_or(|no_data| self.by_mask(shown, no_data).is_some()))
     }
 
-    /// `shown`, in which the pixels whose searched bands have the no-data value are hidden.
+    /// `shown`, but also 0 where the searched bands have the no-data value.
     fn unmarked(&self, no_data: f64) -> Result<Option<Image<u8>>> {
         let marks = by_pixel!(self.image.view(), view => {
             let marked = |x: usize, y: usize| {
@@ -357,8 +357,8 @@ impl FileImage {
         Ok(hidden.filter(|hidden| hidden.data().contains(&0)))
     }
 
-    /// Whether a channel may hold data where another has the no-data value: those of floats, and bands that are no
-    /// colours. In colours of integers it is a value like others, as that of red in pure green.
+    /// Whether a channel may hold data where another has the no-data value: for floats, and for bands that are not
+    /// colours. In integer colours it is a value like any other, such as the red of pure green.
     fn has_bands_apart(&self) -> bool {
         let Layout { channels, colours, alpha, .. } = self.layout;
         let is_float = matches!(self.image, AnyImage::F32(_));
@@ -383,7 +383,7 @@ impl FileImage {
     }
 }
 
-/// Copies channel `alpha` of `from`, opaque as opaque.
+/// Copies channel `alpha` of `from`, scaled so that opaque stays opaque.
 fn copy_alpha<T: Pixel, F: Pixel>(to: &mut Image<T>, from: ImageView<'_, F>, alpha: usize) {
     let n = to.channels();
     for y in 0..from.size().height {

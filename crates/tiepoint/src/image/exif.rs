@@ -21,8 +21,8 @@ pub struct Metadata {
     pub taken: Option<[f64; 2]>,
     /// Where the camera was.
     pub position: Option<Position>,
-    /// The direction of gravity for the camera, with x to the right and y to the bottom of the stored pixels; from the
-    /// orientation of pictures that are not mirrored.
+    /// The direction of gravity in the camera's frame, x right and y down in the stored pixels, from the orientation;
+    /// `None` if that is missing or mirrored.
     pub gravity: Option<[f64; 3]>,
 }
 

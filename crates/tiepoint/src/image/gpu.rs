@@ -245,7 +245,7 @@ impl<T: Element> GpuImage<T> {
         self.packed(from, |number| number, cpu)
     }
 
-    /// The pixels, when the device has finished.
+    /// The pixels in the host's memory, after waiting for the device.
     ///
     /// # Errors
     /// [`Error::Device`] when it failed.

@@ -58,10 +58,10 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
     drop(decoder);
     match (progressive, end, decoded) {
         (true, _, decoded) => decoded?,
-        // At its end marker the decoder would go on with zeros; without one it fails unless only bits of the last row of
-        // blocks are missing.
+        // The end marker was cut off: at one, the decoder would fill up missing data with zeros; without, it fails
+        // unless only bits of the last row of blocks are missing.
         (false, Some(_), Ok(())) => {}
-        // It also fails where the last row takes hardly any bytes, and nothing is missing.
+        // It may also fail on a complete picture, if the last row takes hardly any bytes.
         (false, ..) => {
             let options = options.jpeg_set_out_colorspace(out);
             bytes.extend(END);

@@ -25,7 +25,7 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<FileIma
     let of_bands = |n: u8| (if n == 3 || n > 3 && said == Some(SRGB) { 3 } else { 1 }, usize::from(n));
     let (colours, channels) = match picture.color_space() {
         ColorSpace::Gray => (1, 1),
-        // The decoder takes any four bands for inks.
+        // The decoder takes any four bands for CMYK.
         ColorSpace::CMYK if !matches!(said, Some(CMYK | YCCK)) => of_bands(4),
         ColorSpace::CMYK => {
             return Err("JPEG 2000 with CMYK is not read; convert it: opj_decompress -i IN -o OUT.tif".into());

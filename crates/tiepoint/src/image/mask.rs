@@ -7,12 +7,12 @@ use super::{
 use crate::{Error, Result, by_pixel, device::Cpu};
 use std::path::Path;
 
-/// Whether all numbers are finite. It looks at every one, without branches, which the compiler turns into SIMD.
+/// Whether all numbers are finite. Tests every one without branches, so that the compiler can vectorise it.
 pub(crate) fn are_finite(numbers: &[f32]) -> bool {
     numbers.iter().fold(true, |all, v| all & v.is_finite())
 }
 
-/// Why nothing can be found in a grey image, where pixels count if `mask` is not 0; `None` where it shows something.
+/// Why no features can be found in a grey image whose pixels count where `mask` is not 0; `None` if some may be.
 pub fn shows_nothing<'a>(
     image: impl Into<AnyView<'a>>,
     mask: Option<ImageView<'_, u8>>,

@@ -74,7 +74,7 @@ fn beside<T: Pixel>(value: f64) -> T {
     })
 }
 
-/// The image as floats, NaN where a channel other than `alpha` has the no-data value or is NaN; `None` if none has or is.
+/// The image as floats, NaN where a channel other than `alpha` has the no-data value or is NaN; `None` without such.
 pub(super) fn with_holes<T: Pixel>(
     image: ImageView<'_, T>,
     no_data: f64,
@@ -91,7 +91,7 @@ pub(super) fn with_holes<T: Pixel>(
     Some(Image { data, size: image.size(), channels: n })
 }
 
-/// The image that [`with_holes`] made floats of, in its own type again, with the no-data value where these are NaN.
+/// Undoes [`with_holes`]: the image in its own type, with the no-data value where the floats are NaN.
 pub(super) fn without_holes<T: Pixel>(image: &Image<f32>, no_data: f64, alpha: Option<usize>) -> Image<T> {
     let (value, beside, n) = (T::from_f32(no_data as f32), beside(no_data), image.channels());
     let pixel = |(i, v): (usize, &f32)| match T::from_f32(*v) {
@@ -102,7 +102,7 @@ pub(super) fn without_holes<T: Pixel>(image: &Image<f32>, no_data: f64, alpha: O
     Image { data: image.data().iter().enumerate().map(pixel).collect(), size: image.size(), channels: n }
 }
 
-/// Of floats made of wider values, whose no-data value is infinite in 32 bits: NaN in its place.
+/// In floats converted from wider values, replaces a no-data value that has become infinite in 32 bits by NaN.
 pub(super) fn within_floats(file: &mut FileImage) {
     let Some(value) = file.no_data.filter(|value| value.is_finite() && (*value as f32).is_infinite()) else {
         return;
@@ -113,7 +113,7 @@ pub(super) fn within_floats(file: &mut FileImage) {
     }
 }
 
-/// [`unnamed`] requires at least one value in so many, apart from the others by so many times their range.
+/// [`unnamed`] requires that one value in [`FEW`] is the mark, and that it lies beyond the others by [`APART`] ranges.
 const FEW: usize = 1000;
 const APART: f64 = 2.0;
 

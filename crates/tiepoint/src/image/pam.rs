@@ -1,4 +1,4 @@
-//! What GDAL keeps about a picture in `FILE.aux.xml` beside it, which it prefers to what the picture itself says.
+//! GDAL's metadata of a picture in `FILE.aux.xml` beside it, which GDAL prefers to those in the picture itself.
 
 use super::tiff::bands::of_elements;
 use roxmltree::{Document, Node};
@@ -44,7 +44,7 @@ pub(super) fn transform(path: &Path) -> Option<[f64; 6]> {
     })
 }
 
-/// Whether it has a place on a map for the picture at `path`.
+/// Whether the file beside the picture at `path` gives the picture a place on a map.
 pub(super) fn has_place(path: &Path) -> bool {
     let is_place =
         |child: Node<'_, '_>| ["SRS", "GeoTransform", "GCPList"].iter().any(|name| child.has_tag_name(*name));

@@ -30,8 +30,8 @@ impl<'a, S: Source> Header<'a, S> {
         Ok(byte)
     }
 
-    /// If the header's last line ends with CR LF, or with blanks before its end, skips the rest of that. What looks so may
-    /// also be the first of the `bytes` of pixels: then the file has no byte more than these.
+    /// Skips the rest of the header's last line if that ends with blanks or CR LF. Such bytes may also be pixels: then
+    /// the file holds no more than these `bytes` bytes.
     pub(super) fn end(&mut self, bytes: u64, file_len: u64) -> Result<(), Fault> {
         while self.last != Some(b'\n')
             && self.source.fill_buf()?.first().is_some_and(|next| b" \t\r\n".contains(next))

@@ -134,7 +134,7 @@ fn decode_as(bytes: &[u8], name: &Path, options: &ReadOptions, channels: Channel
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF or world file.
 pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
     let path = path.as_ref();
-    // A pipe can be read only once, and that is for its pixels.
+    // A pipe can be read only once, which its pixels need.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
@@ -154,7 +154,7 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     }
 }
 
-/// How a file stores pixels, where they are read as something else.
+/// How a file stores pixels that are converted when they are read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stored {
     /// Whether they are indices into a palette, or inks, which are read as colours.
@@ -274,7 +274,7 @@ fn read_pipe(
     let most = options.max_bytes.saturating_add(1);
     let failed = |e| Error::io(path, e);
     source.by_ref().take(most.min(HEAD)).read_to_end(&mut bytes).map_err(failed)?;
-    // What is no image may never end.
+    // Checked now, because a pipe without an image may never end.
     reader_of::<Cursor<&[u8]>>(&bytes).map_err(|fault| fault.at(path, "the image does"))?;
     source.take(most.saturating_sub(HEAD)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 == most {

@@ -47,7 +47,7 @@ impl FileImage {
     }
 }
 
-/// What the reader of a format is asked for.
+/// A request to the reader of a format.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) options: &'a ReadOptions,
@@ -71,7 +71,7 @@ impl Request<'_> {
         Ok(bytes)
     }
 
-    /// The same for pixels that are stretched from a file's `white`, if it has one, to another.
+    /// This request with its no-data value stretched as the pixels are: from the file's `white`, if any, to `to`.
     pub(super) fn stretched(self, white: Option<u16>, to: f64) -> Self {
         let stretched = |value: f64| white.map_or(value, |white| (value * to / f64::from(white)).round());
         Self { no_data: self.no_data.map(stretched), ..self }
@@ -82,8 +82,8 @@ impl Request<'_> {
         Layout::usual(channels).with_band(self.options.band)
     }
 
-    /// Called when the header has been read and pixels of type `T` are to follow. Where only `shape` is wanted, stores
-    /// it and fails, which ends the reading.
+    /// To be called when the header has been read, before pixels of type `T`. If only `shape` is wanted, stores it and
+    /// fails, which ends the reading.
     pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
         let Some(shape) = self.shape else { return Ok(()) };
         shape.set(Some((size, T::KIND)));
@@ -180,7 +180,7 @@ impl<T: Pixel> Rows<T> {
         self.size.width * self.layout.channels
     }
 
-    /// Whether rows are kept as they are in the file, without a look at their values.
+    /// Whether rows are kept as they are in the file, so that their values need not be read.
     pub(super) fn direct(&self) -> bool {
         self.kept == self.layout.channels && self.no_data.is_none()
     }

@@ -8,8 +8,8 @@ use crate::files::read_text;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The world file beside the picture at `path`: its extension is the first and the last letter of the picture's and a w,
-/// the picture's and a w, or wld, in small letters or capitals.
+/// The world file beside the picture at `path`. Its extension, in small letters or capitals, is the first and last
+/// letter of the picture's extension and w, or the whole extension and w, or wld.
 pub fn world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
     let path = path.as_ref();
     let usual = new_world_file(path)?;
@@ -19,7 +19,7 @@ pub fn world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
     cases.map(|name| path.with_extension(name)).find(|path| path.is_file())
 }
 
-/// The first of these names, by which [`write_known`](super::write_known) writes.
+/// The path of the world file that [`write_known`](super::write_known) writes for a picture at `path`.
 pub fn new_world_file(path: impl AsRef<Path>) -> Option<PathBuf> {
     let path = path.as_ref();
     let extension = path.extension()?.to_str()?.to_lowercase();

@@ -60,7 +60,7 @@ impl OutputFormat {
         format_of(path.as_ref(), &known, what)
     }
 
-    /// Whether it holds signs, fractions and NaN.
+    /// Whether it holds floats as they are: signs, fractions and NaN.
     pub fn holds_floats(self) -> bool {
         matches!(self, Self::Tiff | Self::Pfm | Self::Exr | Self::Npy)
     }

@@ -1,4 +1,4 @@
-//! Two sets of features matched on a processor: on its GPU if that supports it, otherwise on its CPU.
+//! Matches two sets of features on a processor: on its GPU if that supports the task, otherwise on its CPU.
 
 use super::{
     GpuMatcher, Match, MatchOptions, Nearest, by_sign, check_floats, check_pair, filtered, matches_of_some,
@@ -15,7 +15,7 @@ use crate::feature::gpu::GpuFeatures;
 pub struct Matcher<'a> {
     features: [&'a Features; 2],
     processor: &'a Processor,
-    /// The features on the GPU; after the first search there, those of both sides.
+    /// The features on the GPU; both sides are present after the first search there.
     uploaded: [Option<GpuFeatures>; 2],
     /// `None` before the first search.
     matcher: Option<GpuMatcher>,
@@ -86,7 +86,7 @@ impl<'a> Matcher<'a> {
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
         let Self { features: [a, b], processor, uploaded: [on_a, on_b], matcher } = self;
-        // A pair of descriptors takes a quarter of the time of a detector's pixel.
+        // Comparing a pair of descriptors takes a quarter of the time of a pixel in a detector.
         let pixels = a.len().saturating_mul(b.len()) / 4;
         let on_cpu = |cpu: &Cpu| on_cpu(&cpu.for_pixels(pixels));
         if a.is_empty() || b.is_empty() {
@@ -132,7 +132,7 @@ mod tests {
             found
         };
         let (a, mut b, none) = (random(400), random(370), random(0));
-        // B has the descriptors of A, somewhat changed.
+        // B has the descriptors of A with two in five of their values changed.
         if let (Descriptors::U8(from), Descriptors::U8(to)) = (&a.descriptors, &mut b.descriptors) {
             to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
         }

@@ -1,12 +1,12 @@
 //! Matching: which feature of one image corresponds to which feature of another.
 //!
-//! The search is exact: every pair is compared, by 8-bit multiply-adds where the descriptors are 8-bit
-//! (`nearest`, `product`). With a known model only the pairs that it allows are compared, through a
+//! The search is exact: every pair is compared, by 8-bit multiply-adds if the descriptors are 8-bit
+//! (`nearest`, `product`). With a known model only the pairs that it allows are compared, with the help of a
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian, which the
 //! detector computes anyway; all pairs are compared if a sign of either side is not known), distance and ratio
-//! (`ratio`), mutual choice: each is the other's nearest.
+//! (`ratio`), mutual nearest neighbours.
 //!
 //! **Why no k-d tree.** For as many features as an image has, an approximate index is slower and finds fewer matches;
 //! with a known model the guided search is faster than both (`docs/notebook/matching.md`).
@@ -33,7 +33,7 @@ use crate::{Error, Result};
 use nearest::Best;
 use product::{Distance, Element};
 
-/// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
+/// The largest number of values per descriptor, for which sums of 8-bit products fit 32 bits.
 pub const MAX_DIMENSION: usize = 4096;
 
 options! {
@@ -57,8 +57,8 @@ options! {
         max_distance / with_max_distance: Option<f32> = None => 0.0.., unit "D";
     }
     besides {
-        /// Compare only the pairs that a known model allows. Default none. It belongs to one pair, and is not stored
-        /// with options.
+        /// Compare only the pairs that a known model allows. Default none. A guide belongs to one pair of images and is
+        /// not stored with options.
         #[serde(skip)]
         guide / with_guide: Option<Guide> = None;
     }
@@ -283,7 +283,7 @@ fn dimensions_differ(a: usize, b: usize) -> Error {
     ))
 }
 
-/// The error of keypoints that are to be matched and have no descriptors.
+/// The error for keypoints without descriptors.
 fn without_descriptors(keypoints: usize) -> Error {
     Error::Mismatch(format!(
         "{keypoints} keypoints have no descriptors: detect with descriptors u8 or float to match them"
@@ -315,13 +315,13 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
     by_value!((&a.descriptors, &b.descriptors), (_a, _b) => Ok(()), else Err(kinds_differ()))
 }
 
-/// Of floats so many descriptors are looked at. Unless they are about unit vectors, what is common to them may be this many
-/// times as long as what differs, and their squared lengths lie between these.
+/// Float descriptors are checked on about this many of them. Their squared lengths must lie between [`LENGTHS`]; unless
+/// they are about unit vectors, their mean may be at most [`COMMON`] times as long as their standard deviation.
 const LOOKED_AT: usize = 1024;
 const COMMON: f64 = 8.0;
 const LENGTHS: [f64; 2] = [1e-30, 1e30];
 
-/// Fails for floats whose distances |a|² + |b|² − 2ab cannot be told apart in 32 bits.
+/// Fails for floats whose distances |a|² + |b|² − 2ab cannot be resolved in 32 bits.
 fn check_floats(features: &Features) -> Result<()> {
     let (Descriptors::F32(values), dimension) = (&features.descriptors, features.dimension) else {
         return Ok(());

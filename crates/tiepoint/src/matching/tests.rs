@@ -22,7 +22,7 @@ impl Numbers {
     }
 }
 
-/// The squared distance as the contract of `product` states it.
+/// The squared distance computed as in the contract of `product`.
 trait Stated: Element {
     fn distance(a: &[Self], b: &[Self]) -> Self::Sum;
 }

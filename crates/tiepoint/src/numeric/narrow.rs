@@ -5,7 +5,7 @@ pub(crate) fn half(bits: u16) -> f32 {
     widened(u32::from(bits), 5, 10)
 }
 
-/// A 24-bit float of Adobe's: 7 bits of exponent, 16 of mantissa.
+/// Adobe's 24-bit float: 7 bits of exponent, 16 of mantissa.
 pub(crate) fn float_24(bits: u32) -> f32 {
     widened(bits, 7, 16)
 }

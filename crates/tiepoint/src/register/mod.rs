@@ -1,9 +1,9 @@
 //! Registration: images → features → matches → model → warped image.
 //!
-//! [`tie_points`] goes from features to a model: it matches by ratio and mutual choice, estimates the model, searches
-//! again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer competes), and
-//! refines the model on the new matches. [`register()`] goes all the way from two images to one warped onto the other:
-//! [`locate`], then [`warp_onto`].
+//! [`tie_points`] goes from features to a model: it matches by ratio and mutual nearest neighbours, estimates the
+//! model, searches again near what the model predicts with a weaker ratio (repeated structure elsewhere no longer
+//! competes), and refines the model on the new matches. [`register()`] goes all the way from two images to one warped
+//! onto the other: [`locate`], then [`warp_onto`].
 
 pub(crate) mod cross;
 mod tie;
@@ -204,8 +204,8 @@ pub fn tie_images(
 /// From this [`fineness`] on, fine detail of a warped picture aliases.
 const FINER: f64 = 2.0;
 
-/// How many pixels of a picture of `size` fall, along an axis, into one pixel of the picture onto which `model` maps
-/// it, measured in its middle; `None` below two. From two on, a warp, which only interpolates, aliases fine detail.
+/// How many pixels of a picture of `size` lie, along an axis, in one pixel of the picture onto which `model` maps it,
+/// measured in its middle; `None` below two. From two on, a warp aliases fine detail, because it only interpolates.
 pub fn fineness(model: &Model, size: Size) -> Option<f64> {
     let [a, b, c, d] = model.homography()?.derivative([0.5 * size.width as f64, 0.5 * size.height as f64]);
     Some(1.0 / (a * d - b * c).abs().sqrt()).filter(|finer| finer.is_finite() && *finer >= FINER)

@@ -10,7 +10,7 @@ use crate::image::testing::shared;
 use crate::image::{Pixel, ReadOptions, Size, read_grey, with_alpha};
 use crate::synth::Texture;
 
-/// A texture from 0 to 1, seen through the map `back` from pixels to places of the texture.
+/// A texture from 0 to 1, seen through the map `back` from pixels to points of the texture.
 fn drawn<T: Pixel>(size: Size, back: impl Fn([f64; 2]) -> [f64; 2]) -> Image<T> {
     Image::from_fn(size, |x, y| {
         let [u, v] = back([x as f64, y as f64]);

@@ -50,7 +50,7 @@ options! {
         ratio / with_ratio: f32 = 0.9 => AboveTo(0.0, 1.0), flag "-", unit "SHARE";
         /// The most rounds of search and refinement.
         ///
-        /// They end when a round finds the matches of the round before.
+        /// They end when a round finds the same matches as the round before.
         rounds / with_rounds: u8 = 2 => 1.., flag "-", unit "N";
     }
 }
@@ -68,38 +68,37 @@ pub struct TiePoints {
     pub rms_px: f64,
     /// The number of samples that the estimation drew.
     pub iterations: usize,
-    /// The matches of the first search, before there was a model to search near; empty where pictures were tied by
-    /// their structure or matches were given. If A has very many features, only a part of them was searched
-    /// ([`tie_points`]).
+    /// The matches of the first search, before there was a model to search near; empty if pictures were tied by their
+    /// structure or matches were given. If A has very many features, only a part of them was searched ([`tie_points`]).
     pub first: Vec<Match>,
-    /// What speaks for other maps; where pictures were tied by their structure.
+    /// Evidence for other maps, if pictures were tied by their structure.
     pub alternatives: Option<Alternatives>,
-    /// If features agree in a part of the pictures on a similarity, or say that nothing moved, but structure agrees only in
-    /// part as well: the mean, over the cells, of the share of the displacements at which structure agrees less than
-    /// where the map leads; ½ by chance.
+    /// Set if inliers cover only a part of the pictures and lie on a similarity, or if nothing moved, and structure
+    /// agrees only in part, too: the mean, over the cells, of the share of displacements at which structure agrees less
+    /// than under the map; ½ by chance.
     pub unlike: Option<f64>,
-    /// If structure says that nothing moved, and the modality is not `cross`: the mean correlation of the grey values in small
-    /// cells. If it is high, something fixed to one sensor, such as dust or hot pixels, may have been matched; pictures of two
-    /// sensors hardly correlate (`docs/verdicts.md`).
+    /// Set if structure finds that nothing moved and the modality is not `cross`: the mean correlation of the grey
+    /// values in small cells. If it is high, something fixed to one sensor, such as dust or hot pixels, may have been
+    /// matched; pictures of two sensors hardly correlate (`docs/verdicts.md`).
     pub fixed: Option<f64>,
     /// Which of the nine parts of A and of B, row by row, are masked over more than three quarters of their area.
     pub hidden: [[bool; 9]; 2],
 }
 
-/// What speaks for other maps than the one by which pictures were tied by their structure.
+/// Evidence for other maps than the one by which pictures were tied by their structure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Alternatives {
-    /// How many places of the search agree on this map, and on the best that leads elsewhere.
+    /// How many places of the search agree on this map, and on the best hypothesis of another map.
     pub places: [usize; 2],
-    /// The most places on which one half of a picture agrees with its other half; of both pictures the more.
+    /// The most places on which one half of a picture agrees with its other half: the greater number of both pictures.
     pub halves: usize,
-    /// The correlation of a picture's structure with itself displaced, at the displacement where it is highest; of both
-    /// pictures the lower.
+    /// The correlation of a picture's structure with itself at the displacement where it is highest; the lower of both
+    /// pictures.
     pub repeats: f64,
     /// The length of this displacement, in pixels of A.
     pub repeats_px: f64,
-    /// In how many ninths of the area that both pictures show structure agrees by chance alone, though it agrees elsewhere;
-    /// and the number of those that show structure.
+    /// In how many ninths of the area that both pictures show structure agrees by chance alone, though it agrees
+    /// elsewhere; and the number of ninths that show structure.
     pub parts_by_chance: [usize; 2],
 }
 
@@ -111,25 +110,25 @@ pub(crate) fn rival([this, another]: [usize; 2]) -> f64 {
     another as f64 / this.max(1) as f64
 }
 
-/// The least mean agreement of structure (`cross::judge`) of two pictures of one scene, of which nothing moved: that is 0.92 or
-/// more for one scene, 0.58 to 0.64 for two scenes with the same captions and scales, and 0.66 to 0.8 for two scenes with the
-/// same frame on a third of the picture.
+/// The least mean agreement of structure (`cross::judge`) of two pictures of one scene between which nothing moved. It
+/// is 0.92 or more for one scene, 0.58 to 0.64 for two scenes with the same captions and scales, and 0.66 to 0.8 for
+/// two scenes with the same frame on a third of the picture.
 pub(crate) const LIKE: f64 = 0.8;
-/// An inlier did not move if its places in the two pictures differ by at most this, in pixels, and the map moves nothing if
-/// this share of the inliers did not. What matches by chance beside a caption may have moved.
+/// An inlier did not move if its points in the two pictures are at most the first number of pixels apart. A map moves
+/// nothing if the share [`UNMOVING`] of its inliers did not move: matches by chance beside a caption may have moved.
 const STILL: f64 = 4.0;
 const UNMOVING: f64 = 0.75;
 
-/// A map is nearly a similarity if no corner of A is farther from where that takes it than this share of the longer side.
+/// A map counts as a similarity if no corner of A is farther off than this share of the longer side.
 const SIMILAR: f64 = 0.003;
 
-/// The number of places along each axis of a picture, and how many features a place must have to count.
+/// The number of cells along each axis of a picture, and how many features a cell must have to count.
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
 
 impl TiePoints {
-    /// Of the cells of a grid on the part that both pictures show: how many have an inlier, and how many have features. Both
-    /// numbers are those of the picture with the lower ratio. `None` without a map, or if no cell has features.
+    /// Of the cells of a grid with features in the part that both pictures show: how many have an inlier, and how many
+    /// there are, in the picture with the lower ratio. `None` without a map, or if no cell has features.
     pub(crate) fn places_agreeing(
         &self,
         keypoints: [&[Keypoint]; 2],
@@ -158,8 +157,8 @@ impl TiePoints {
         both.min_by_key(|[agree, all]| 1000 * agree / all.max(&1)).filter(|[_, all]| *all > 0)
     }
 
-    /// Whether its features leave no doubt that one picture lies on the other as the map says: where there are features they
-    /// agree, and that is in half of the picture or more.
+    /// Whether features leave no doubt about the map: at least nine in ten cells with features have an inlier, and at
+    /// least half of all cells have one.
     pub(crate) fn is_certain(&self, keypoints: [&[Keypoint]; 2], sizes: [Size; 2]) -> bool {
         let places = self.places_agreeing(keypoints, sizes);
         places.is_some_and(|[agree, all]| 10 * agree >= 9 * all && 2 * agree >= PLACES_ACROSS * PLACES_ACROSS)
@@ -175,8 +174,8 @@ impl TiePoints {
         is_map && self.inliers.iter().filter(stays).count() as f64 >= UNMOVING * self.inliers.len() as f64
     }
 
-    /// The map as a similarity, if it nearly is one and fewer than 70 % of the places with features have an inlier, as on
-    /// captions and frames that were moved, scaled or turned with pictures of different things.
+    /// The map as a similarity, if it nearly is one and fewer than 70 % of the cells with features have an inlier.
+    /// Captions and frames that were moved, scaled or turned with pictures of different things give such maps.
     pub(crate) fn similarity_in_part(
         &self,
         keypoints: [&[Keypoint]; 2],
@@ -207,7 +206,7 @@ impl TiePoints {
         Some(EpipolarTies { fundamental, inliers, first })
     }
 
-    /// The same, with the parts of A and of B that these masks hide.
+    /// The same tie points, with `hidden` set from the masks of A and of B.
     pub fn with_masks(self, masks: [Option<ImageView<'_, u8>>; 2]) -> Self {
         Self { hidden: masks.map(hidden_parts), ..self }
     }
@@ -253,12 +252,13 @@ pub fn hidden_parts(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
 }
 
 /// If A has at least twice this many features, the first search takes an evenly thinned part of about this many of
-/// them. The model that they give leads the search for all.
+/// them. The search with all features is then guided by their model.
 const ENOUGH: usize = 16_384;
 
-/// Tie points between two images. Matching runs on the processor's GPU if it has one that is able to, with the same
-/// result as on the CPU. If A has 32 768 features or more and the options ask for a second search near the model, the
-/// first search takes an evenly thinned part of A's features, and all of them only if that part leads to no model.
+/// Tie points between two images. Matching runs on the processor's GPU if that supports it, with the same result as on
+/// the CPU. If A has 32 768 features or more and the options ask for a second search near the model, the first search
+/// takes an evenly thinned part of A's features, and all only if the second search confirms no model found with that
+/// part.
 ///
 /// # Errors
 /// As [`TieOptions::check`], [`Matcher`] and [`estimate()`](crate::geometry::estimate()); [`Error::Device`] when the
@@ -332,7 +332,7 @@ pub(super) fn tie_on_device(
 }
 
 /// Tie points from the matches that `search` finds; its second argument is n to search with every n-th feature of A.
-/// Where A has many features, about `enough` of them find the first model.
+/// If A has many features, the first model is found with about `enough` of them.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],
     options: &TieOptions,
@@ -356,7 +356,7 @@ fn tie_thinned(
     tie_points_by(keypoints, options, cpu, |matching| search(matching, 1))
 }
 
-/// Tie points from matches of another program: the options' model is estimated from them, and no others are searched.
+/// Tie points from matches of another program: the options' model is estimated from them, and nothing else is searched.
 ///
 /// # Errors
 /// As [`tie_points`].
@@ -406,7 +406,7 @@ pub(super) fn tie_points_by(
     Ok(TiePoints { first, ..TiePoints::of(tied.matches, tied.found) })
 }
 
-/// The error of an estimation with this threshold, with what was compared and what to try; other errors as they are.
+/// The error of an estimation with this threshold, with what was compared and with advice; other errors do not change.
 pub(super) fn no_model(error: Error, kind: ModelKind, threshold_px: f64, compared: String) -> Error {
     if !matches!(error.kind(), ErrorKind::TooFewMatches | ErrorKind::Degenerate) {
         return error;
@@ -532,7 +532,7 @@ mod tests {
     use crate::feature::Descriptors;
     use crate::image::Size;
 
-    /// Features on a grid that is shifted by (3, 2) px from A to B; no two pairs share a descriptor.
+    /// Features on a grid that is shifted by (3, 2) px from A to B; descriptors of different pairs differ.
     fn shifted() -> [Features; 2] {
         [0.0, 1.0].map(|side| {
             let keypoints = (0..36_u8).map(|i| {
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(with_second(Ok(vec![])).unwrap().inliers.len(), 36, "inliers of the first search");
     }
 
-    /// As in a forest, near each place that a right but inexact model predicts there is a similar but wrong feature.
+    /// As in a forest, there is a similar but wrong feature near each point that a right but inexact model predicts.
     #[test]
     fn a_second_search_with_chance_matches_keeps_the_first_result() {
         let (trees, marks) = (100_usize, 36_usize);
@@ -587,7 +587,7 @@ mod tests {
         }
         let keypoint = a.keypoints[0];
         for (i, [x, y]) in places.iter().enumerate() {
-            // A random place within 6 px of the predicted one.
+            // A random point within 6 px of the predicted one.
             let (r, t) = (6.0 * unit().sqrt(), std::f32::consts::TAU * unit());
             a.keypoints.push(Keypoint { x: *x, y: *y, ..keypoint });
             b.keypoints.push(Keypoint { x: x + 3.0 + r * t.cos(), y: y + 2.0 + r * t.sin(), ..keypoint });

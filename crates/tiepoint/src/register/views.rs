@@ -1,4 +1,4 @@
-//! Tie points of two pictures, from their structure or from simulated views if the pictures themselves do not suffice.
+//! Tie points of two pictures, from their structure or from simulated views if their own features do not suffice.
 //!
 //! Pictures from viewpoints far apart, or of two sensors, may have too few matches that agree. Then structure (`cross`)
 //! is tried first, because it is faster than simulated views. If structure agrees beyond doubt, the pictures differ by
@@ -6,9 +6,9 @@
 //! either, an agreement of structure that is not beyond doubt is accepted.
 //!
 //! Every view of A is matched with every view of B (Morel, Yu 2009, section 5); the ratio is to the second neighbour
-//! within the same pair of views. All matches together are then taken in order of distance, and a match is dropped if
-//! an earlier one has an end in the same square of 2 × 2 pixels: a match that several views show counts once. The rest
-//! is as for the pictures themselves.
+//! within the same pair of views. All matches are then taken in order of distance, and a match is dropped if an earlier
+//! one has a point in the same square of 2 × 2 pixels of either picture, so that a match found in several views counts
+//! once. All else is as for the pictures' own features.
 
 use super::cross;
 use super::tie::{LIKE, TieOptions, TiePoints, no_model, tie_found, tie_on_device, tie_points_by};
@@ -24,11 +24,11 @@ use crate::options::named;
 use crate::{Error, Result};
 use std::collections::HashSet;
 
-/// How many views of each picture are matched.
+/// How many views of each picture are matched, real and simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Views {
-    /// The picture itself; [`Views::AUTO`] views if too few of its matches agree on a model, unless its structure
-    /// agrees beyond doubt.
+    /// Only the picture itself; [`Views::AUTO`] views if too few matches agree on a model and structure does not agree
+    /// beyond doubt.
     #[default]
     Auto,
     /// This many views, 1 to 43; 1 is the picture itself.
@@ -62,22 +62,22 @@ named! {
     }
 }
 
-/// A grey picture that is made ready, with its mask and its features.
+/// A prepared grey picture with its mask and its features.
 #[derive(Clone, Copy, Debug)]
 pub struct TiePicture<'a> {
     /// One channel.
     pub image: AnyView<'a>,
     /// 0 where no keypoint may lie.
     pub mask: Option<ImageView<'a, u8>>,
-    /// The features that the finder found in it: [`features_to_tie`].
+    /// The features found in it by [`features_to_tie`].
     pub found: &'a FoundFeatures,
 }
 
-/// Two pictures tied together.
+/// The tie points of two pictures, and how they were found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiedPictures {
-    /// The features to which the matches refer, where they are not those of the pictures themselves: the features of
-    /// all simulated views, one view after the other, in pixels of the picture; or places tied by structure.
+    /// The features to which the matches refer, if these are not the pictures' own: the features of all simulated
+    /// views, one view after the other, in pixels of the picture; or places tied by structure.
     pub features: Option<[Features; 2]>,
     /// Their tie points.
     pub tie: TiePoints,
@@ -87,8 +87,8 @@ pub struct TiedPictures {
     pub modality: Modality,
 }
 
-/// The features of two grey images for [`tie_pictures`], none where a mask is 0. For [`Modality::Cross`] nothing is
-/// searched, because structure alone ties the pictures.
+/// The features of two grey images for [`tie_pictures`], none where a mask is 0. For [`Modality::Cross`] the result is
+/// empty, because only structure ties the pictures.
 ///
 /// # Errors
 /// As [`Finder::detect_pair`], for each image.
@@ -104,7 +104,7 @@ pub fn features_to_tie(
     }
 }
 
-/// Ties two pictures together.
+/// Finds tie points of two pictures by features, structure or simulated views, as `search` asks.
 ///
 /// # Errors
 /// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`].
@@ -119,7 +119,7 @@ pub fn tie_pictures(
     Ok(TiedPictures { tie: tied.tie.with_masks(pictures.map(|picture| picture.mask)), ..tied })
 }
 
-/// [`tie_pictures`] without regard to which parts are masked.
+/// [`tie_pictures`] without setting [`TiePoints::hidden`].
 fn tied(
     pictures: [TiePicture<'_>; 2],
     finder: &Finder,
@@ -213,9 +213,9 @@ fn tied(
     }
 }
 
-/// Checks pictures whose features say that nothing moved. Captions, frames and what is fixed to a sensor say so on pictures of
-/// different things, too; structure then finds whether the pictures agree under another map, or not at all. If inliers cover
-/// the whole picture (`is_certain`), only structure at a smaller size is compared.
+/// Checks pictures between which nothing moved by their features. Captions, frames and marks fixed to a sensor give
+/// this result for pictures of different things, too; structure then decides whether the pictures agree under another
+/// map, or not at all. If inliers cover the whole picture (`is_certain`), only structure at a smaller size is compared.
 fn confirmed(
     tied: TiedPictures,
     is_certain: bool,
@@ -225,7 +225,7 @@ fn confirmed(
 ) -> Result<TiedPictures> {
     let unmoved = Similarity::new([1.0, 0.0], [0.0; 2])?;
     let Some(mean) = unlike(pictures, &unmoved, is_certain, processor)? else { return Ok(tied) };
-    // If inliers cover the whole picture, their map is kept and called doubtful; none by structure replaces it.
+    // If inliers cover the whole picture, their map is kept but doubtful; no map by structure replaces it.
     match if is_certain { Ok(None) } else { by_structure() } {
         Ok(Some(found)) if !found.moves_nothing() => Ok(found.into()),
         Err(error) if !lacks_support(&error) => Err(error),
@@ -247,7 +247,7 @@ fn unlike(
     Ok(mean.filter(|mean| *mean < LIKE))
 }
 
-/// Pictures of one sensor, tied together.
+/// The result for pictures of one sensor.
 fn alike(features: Option<[Features; 2]>, tie: TiePoints, views: usize) -> TiedPictures {
     TiedPictures { features, tie, views, modality: Modality::Same }
 }
@@ -258,7 +258,7 @@ impl From<cross::StructureTie> for TiedPictures {
     }
 }
 
-/// Ties two pictures of one sensor together by this many simulated views of each. The matches refer to the features of
+/// Ties two pictures of one sensor by this many simulated views of each. The matches refer to the features of
 /// all views of each picture, in the picture's own pixels.
 fn tie_simulated(
     pictures: [TiePicture<'_>; 2],
@@ -274,7 +274,7 @@ fn tie_simulated(
     let views = [a?, b?];
     options.check()?;
     let all = [concatenated(&views[0])?, concatenated(&views[1])?];
-    // The features of each view with the index of the first among those of all views.
+    // For each view its features and the index of the first of them among those of all views.
     let numbered = views.each_ref().map(|views| {
         let starts = views.iter().scan(0, |next, features| {
             let start = *next;
@@ -307,9 +307,9 @@ fn with_words(mut error: Error, words: &str, advised: &str) -> Error {
     error
 }
 
-/// [`tie_pictures`] for the features of the pictures themselves, in a GPU's memory. `None` where the host has to do it
-/// with the pictures: because simulated views or structure were asked for or may help, or because the GPU has too
-/// little memory or lacks 64-bit floats. The caller adds the masks ([`TiePoints::with_masks`]).
+/// [`tie_pictures`] for the pictures' own features in a GPU's memory. `None` if the host has to do it with the
+/// pictures, because simulated views or structure were asked for or may help, or because the GPU has too little memory
+/// or lacks 64-bit floats. The caller adds the masks ([`TiePoints::with_masks`]).
 ///
 /// # Errors
 /// As [`tie_pictures`].
@@ -338,8 +338,8 @@ pub fn tie_pictures_on_device(
     }
 }
 
-/// Whether there is no model because too few matches agree, so that other matches may help. They cannot help if the
-/// call or a device fails, or if the matches lie on a plane: those of more views lie on it, too.
+/// Whether there is no model because too few matches agree, so that other matches may help. They do not help if an
+/// option is wrong, a device fails, or the matches lie on a plane: those of more views lie on it, too.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,
@@ -349,7 +349,7 @@ fn lacks_support(error: &Error) -> bool {
     }
 }
 
-/// The best match of each place in either picture, in the order of the index in A.
+/// The best match of each square of 2 × 2 pixels in either picture, in the order of the index in A.
 fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
     matches.sort_by(|p, q| p.distance.total_cmp(&q.distance).then((p.a, p.b).cmp(&(q.a, q.b))));
     let square = |features: &Features, i: u32| {

@@ -1,4 +1,4 @@
-//! The stages of dense stereo on a GPU, each run on the CPU's results of the stages before it.
+//! Finds the stage of dense stereo that differs on a GPU: each runs on the CPU's results of the earlier stages.
 
 use super::aggregation::gpu::GpuAggregationInput;
 use super::aggregation::{AggregationInput, Workspace, aggregate};
@@ -14,7 +14,7 @@ use crate::device::gpu::{Commands, Gpu};
 use crate::image::gpu::{AnyGpuImage, GpuStack};
 use crate::image::{AnyImage, Image, Size};
 
-/// Compares all stages; the options ask for the right view, for confidence and for filling.
+/// Compares all stages. The options must ask for the right view, confidence and filling.
 pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu) -> Stages {
     let [left, right] = images;
     let pictures = Pictures::new([left.into(), right.into()], Masks::default()).unwrap();
@@ -28,7 +28,7 @@ pub(crate) fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu,
     out
 }
 
-/// The source of the cost, which first learns from the pair if the cost is one that learns.
+/// The cost source of the pair, after learning on the GPU and on the CPU if the cost learns; compares both tables.
 fn learning(
     pair: &mut Pair,
     pictures: &Pictures<'_>,
@@ -83,7 +83,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
         difference_of_images(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {
             let made = compares[view.index()] != Compares::LearntGrey;
             let compared = found.compared.as_ref().filter(|_| made)?.download(0).unwrap();
-            // All channels of a grey picture are its grey.
+            // Of a grey picture the device stores the grey in every channel.
             let expected = pair.compared(view);
             if expected.channels() == compared.channels() {
                 difference_of_images(&compared, expected)
@@ -96,7 +96,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     out.push("grey, right", compare(View::Right, &views[1]));
 }
 
-/// Compares aggregation and winner takes all, between which nothing is stored, as one stage. Returns the CPU's maps.
+/// Compares aggregation and winner takes all as one stage: nothing is stored between them. Returns the CPU's maps.
 fn selection(
     (pair, source): (&Pair, &dyn CostSource),
     options: &StereoOptions,

@@ -49,7 +49,7 @@ pub struct Point {
     pub colour: [u8; 3],
 }
 
-/// Disparities and what is needed to turn them into points.
+/// Disparities with the data that turn them into coloured points.
 struct ColouredDisparity<'a> {
     disparity: ImageView<'a, f32>,
     colours: AnyView<'a>,
@@ -98,11 +98,11 @@ impl<'a> ColouredDisparity<'a> {
     }
 }
 
-/// One point in this many is assumed to be wrong when the bound of depth is found from the points themselves.
+/// When the depth limit is found from the points themselves, the farthest one in this many is assumed to be wrong.
 const WRONG: usize = 50;
 
-/// Twice the depth below which 98 % of the points lie: points beyond it mostly come from disparities near 0 that are
-/// wrong by a fraction of a pixel. Infinite if nothing has a depth.
+/// A depth limit: twice the depth below which 98 % of the points lie, in the unit of the baseline. Farther points
+/// mostly come from disparities near 0 with an error of a fraction of a pixel. Infinite if no pixel has a depth.
 pub fn bound_of_depth(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibration) -> f64 {
     let rows = (0..disparity.size().height).flat_map(|y| disparity.row(y));
     let mut depths: Vec<f64> = rows.filter_map(|d| calibration.depth(f64::from(*d))).collect();
@@ -186,7 +186,7 @@ fn write_point(out: &mut impl Write, format: PlyFormat, point: &Point) -> io::Re
     }
 }
 
-/// Bytes of a line of a PLY file, at most.
+/// The longest line of a PLY file, in bytes.
 const MAX_LINE: u64 = 512;
 
 /// Reads a PLY file of the kind that [`write_ply`] writes: these properties in this order, nothing else.
@@ -224,7 +224,7 @@ fn parsed(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
     for property in PROPERTIES.into_iter().chain(["end_header"]) {
         expect(source, &mut line, property)?;
     }
-    // Memory is not reserved for a count that the file may not hold.
+    // The count is not trusted: the file may hold fewer points.
     let mut points = Vec::with_capacity(count.min(1 << 16) as usize);
     for i in 0..count {
         points.push(match format {

@@ -1,7 +1,7 @@
 //! Depth from disparity: **Z = baseline · focal / (disparity + doffs)**.
 //!
-//! `doffs` = cx₁ − cx₀, right less left (Middlebury's convention): disparity + doffs is what the disparity
-//! would be with principal points in one place, and 0 is infinitely far. Disparity and focal length are in
+//! `doffs` = cx₁ − cx₀, right less left (Middlebury's convention): disparity + doffs is the disparity for equal
+//! principal points in both images, and 0 is infinitely far. Disparity and focal length are in
 //! pixels, Z has the unit of the baseline and is measured along the optical axis. A pixel without disparity
 //! (infinite, NaN) or with disparity + doffs ≤ 0 has no depth: +∞. Computed in f64 in the order written,
 //! rounded to f32.

@@ -7,11 +7,11 @@
 //! | `.png` | 16 bits: 256 · d to nearest, ties to even, at least 1 | 0 |
 //!
 //! PNG follows the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which also
-//! writes a disparity below 1/256 as 1. It can hold only 0 to 255.998; a map with other disparities is refused rather
-//! than clipped.
+//! writes a disparity below 1/256 as 1. It can hold only 0 to 255.998; a map with other disparities is refused, not
+//! clipped.
 //!
-//! Maps are read from these files and from those of benchmarks: 8 or 16 bits with a scale, 0 for unknown, also as
-//! colour with three equal channels.
+//! Maps are read from these files and from those of benchmarks, which hold 8 or 16 bits with a scale and 0 for unknown,
+//! some as colour with three equal channels.
 
 use crate::files::format_of;
 use crate::image::{self, AnyImage, Compression, Image, ImageView, Pixel, ReadOptions};
@@ -19,7 +19,7 @@ use crate::options::{Above, options};
 use crate::{Error, Result};
 use std::path::Path;
 
-/// Units of the 16-bit PNG in a pixel.
+/// The number of units of a 16-bit PNG in a pixel of disparity.
 const STEPS: f32 = 256.0;
 /// The greatest disparity that rounds to a 16-bit number.
 const LIMIT: f32 = 65_535.5 / STEPS;
@@ -28,11 +28,11 @@ const LIMIT: f32 = 65_535.5 / STEPS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DisparityFormat {
-    /// Floats, +∞ where there is none.
+    /// Floats, +∞ for pixels without a disparity.
     Pfm,
-    /// 16 bits, 256 units in a pixel, 0 where there is none.
+    /// 16 bits, 256 units in a pixel, 0 for pixels without a disparity.
     Png,
-    /// Floats, NaN where there is none.
+    /// Floats, NaN for pixels without a disparity.
     Tiff,
     /// As TIFF, but `.exr`.
     Exr,
@@ -53,7 +53,7 @@ impl DisparityFormat {
     }
 
     /// Fails when this format cannot hold the results of a search from `min_disparity` over `disparities` whole
-    /// disparities. Call it before the work.
+    /// disparities. Call it before the search, so that a wrong name is reported at once.
     ///
     /// # Errors
     /// [`Error::Format`] naming `path` and the formats that can.
@@ -71,8 +71,7 @@ fn unfit(what: &str) -> String {
     format!("a 16-bit PNG holds disparities from 0 to 255, not {what}; write .pfm or .tif")
 }
 
-/// Writes a disparity map to `path` in the format of its extension, a TIFF compressed as `compression` says, whole or not
-/// at all.
+/// Writes a disparity map to `path` in the format of its extension, whole or not at all. `compression` is for TIFF.
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot
@@ -89,8 +88,8 @@ pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>, compression:
     image::write_values(path, disparity, finite_or(missing), level, compression)
 }
 
-/// Writes depths to `path`, as [`write()`] writes disparities, but a PNG holds `scale` times the depth in 16 bits, to nearest,
-/// and 0 where there is none. Returns the number of depths that the PNG cannot hold; these are stored as 0, too.
+/// Writes depths to `path`, as [`write()`] writes disparities; but a PNG holds `scale` times the depth in 16 bits, and
+/// 0 for pixels without depth. Returns the number of depths that the PNG cannot hold; these become 0, too.
 ///
 /// # Errors
 /// As [`write()`]; [`Error::Format`] for a scale that is not above 0, and when a PNG can hold none of the depths.
@@ -124,12 +123,12 @@ pub fn write_depth(
     Ok(outside)
 }
 
-/// Rounded to the nearest whole number from 1 to 65535; 0 for a number that would be rounded to another.
+/// Rounds to the nearest integer; 0 if that is not from 1 to 65535.
 fn rounded(z: f32) -> u16 {
     if (0.5..65_535.5).contains(&z) { u16::from_f32(z) } else { 0 }
 }
 
-/// A number that is not finite becomes `missing`.
+/// Replaces numbers that are not finite by `missing`.
 fn finite_or(missing: f32) -> impl Fn(f32) -> f32 {
     move |d| if d.is_finite() { d } else { missing }
 }
@@ -204,7 +203,8 @@ pub fn read_with_note(
     Ok((map, note))
 }
 
-/// The disparities in an image whose file stores `white` for its white.
+/// The disparities in an image, whose numbers were scaled from 0 to `white` in the file; `None` if they were not
+/// scaled.
 fn convert<T: Pixel>(
     image: &Image<T>,
     white: Option<u16>,
@@ -214,7 +214,7 @@ fn convert<T: Pixel>(
     let channels = image.channels();
     // An even count ends in alpha, which is ignored.
     let colours = channels - usize::from(channels.is_multiple_of(2));
-    // Numbers were stretched to the whole range of the type, which has room for each.
+    // The reader stretched the stored numbers to the type's whole range; this recovers them exactly.
     let stored = |v: f32| white.map_or(v, |white| (v * f32::from(white) / T::WHITE).round_ties_even());
     let disparity = |p: &[T]| {
         let d = stored(p[0].to_f32()) / scale;

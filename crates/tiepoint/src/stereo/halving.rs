@@ -8,7 +8,7 @@ use crate::filter::resample::{Scaling, resample};
 use crate::image::{AnyImage, Image, Rect, Size};
 use crate::{Result, by_pixel};
 
-/// The least longer side of the smallest picture that is tried.
+/// The smallest size that is tried has a longer side of at least this many pixels.
 const SMALLEST: usize = 300;
 
 /// Two strips of rows are tried, at a third and at two thirds of the height. Each has the height of the picture divided by
@@ -64,9 +64,9 @@ impl StereoOptions {
     }
 }
 
-/// How often to halve a pair so that its texture can be matched: the fewest times at which nearly as great a share of
-/// pixels has a disparity as at the best size. Two strips of rows are tried, from the smallest size up, until the share
-/// falls.
+/// How often to halve a pair so that its texture can be matched: the fewest times at which the share of pixels with a
+/// disparity is nearly the greatest. Two strips of rows are matched at each size, from the smallest up, until the share
+/// is less than three quarters of the greatest so far.
 ///
 /// # Errors
 /// As [`Stereo::compute`].

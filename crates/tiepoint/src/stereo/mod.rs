@@ -1,30 +1,30 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
-//! **The method.** A [matching cost](cost) measures how unlike a left pixel and a right one of the same row are: census
-//! and colour, census, absolute difference, mutual information, or those of a volume. A single pixel is ambiguous, so *cost
+//! **The method.** A [matching cost](cost) measures how unlike a left and a right pixel of one row are: census with
+//! colour, census, absolute difference, mutual information, or a volume of costs. A single pixel is ambiguous, so *cost
 //! aggregation* (`aggregation`) sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of
 //! disparity by one costs P1 and a larger one P2, less at edges of the image. *Winner takes all* (`winner_takes_all`)
 //! chooses the disparity with the least sum; the sums beside it give a fraction of a pixel (`subpixel`). The right view
 //! follows from the same sums along their diagonals. *Refinement* (`refinement`) filters both views with a [`median`]
-//! of 3×3, drops pixels on which they do not agree ([`consistency_check`]) and regions too small to be a surface
-//! ([`speckle`]), applies a last median, moves [`edges`] of the disparities to those of the picture and, if asked for,
-//! fills invalid pixels ([`fill`]). Disparities are turned into [`depth`] and [points](cloud), and written to [`files`].
+//! of 3×3, drops pixels on which they disagree ([`consistency_check`]) and regions too small to be a surface
+//! ([`speckle`]), applies a last median, moves [`edges`] of the disparities to edges of the picture and, if asked for,
+//! fills invalid pixels ([`fill`]). Disparities become [`depth`] and [points](cloud), and are written to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
 //!
-//! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, one or two bytes, and nothing
-//! else of that size. If [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the other
-//! and paths are handed from group to group: the result has the same bits.
+//! **Memory.** Between the forward and the backward pass one sum of one or two bytes is stored for each pixel and
+//! disparity, and nothing else of that size. If [`StereoOptions::memory`] is less, groups of rows are computed one
+//! after the other and paths are handed from group to group: the result has the same bits.
 //!
-//! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, so it needs four times that
-//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. A pair
-//! that exceeds the device's memory, or [`StereoOptions::device_memory`], is computed in bands of rows, from checkpoints
-//! of the paths that enter each; its maps are refined on the CPU. [`Stereo::compute_on_device`] takes images that lie on
-//! the device and leaves its maps there; a [`StereoStream`] has several pairs in flight.
+//! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, which needs four times that
+//! memory on the device; [`StereoOptions::memory`] limits host memory only. The result is the CPU's, bit for bit. A
+//! pair that exceeds the device's memory, or [`StereoOptions::device_memory`], is computed in bands of rows, from
+//! checkpoints of the paths that enter each; its maps are refined on the CPU. [`Stereo::compute_on_device`] takes
+//! images that lie on the device and leaves its maps there; a [`StereoStream`] has several pairs in flight.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so the order in which they are added does not matter. Mutual
-//! information is learnt in f64 in a stated order; a disparity between whole ones is one quotient and one sum in f32;
+//! information is learnt in f64 in a stated order; a sub-pixel disparity takes one quotient and one sum in f32;
 //! the later stages only compare and select. The result is the same for every thread count, SIMD level and limit of
 //! memory.
 //!
@@ -85,7 +85,7 @@ use maps::GpuMaps;
 use pair::gpu::{Compares, PictureShape};
 use pair::{Pair, Pictures};
 
-/// The disparity of a pixel that has none.
+/// The value that marks a pixel without a disparity: +∞.
 pub const INVALID: f32 = f32::INFINITY;
 
 /// The left or the right of the two views.
@@ -151,15 +151,15 @@ pub struct Stereo {
 struct Prepared<'a> {
     pair: &'a Pair,
     source: &'a dyn CostSource,
-    /// With the penalties that suit the costs.
+    /// The options, with the penalties in force for the costs.
     options: StereoOptions,
     workspace: &'a mut Workspace,
     cpu: Cpu,
-    /// Where the costs come from, if some of them may be unknown.
+    /// The volume of the costs, if some of them may be unknown.
     volume: Option<&'a CostVolume<'a>>,
 }
 
-/// Which pixels hold data: 0 where they do not. Pixels that are not finite never do.
+/// Which pixels have data: 0 marks pixels without data. Pixels that are not finite never have data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masks<'a> {
     /// Of the left image: one channel, of the image's size.
@@ -188,13 +188,13 @@ impl Stereo {
 
     /// The disparities of a rectified pair, by the matching cost of the options.
     ///
-    /// If the processor has a GPU, it computes them, with the same bits; if it has too little memory, the CPU does, and
-    /// a [note](Processor::note) says so.
+    /// If the processor has a GPU, it computes them, with the same bits. If the GPU has too little memory, the CPU does
+    /// so, and a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
-    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities, or the system
-    /// has no more memory.
+    /// channels, [`Error::Memory`] when [`StereoOptions::memory`] is too small for the width and disparities, or the
+    /// system has no more memory.
     pub fn compute(
         &self,
         left: AnyView<'_>,
@@ -217,7 +217,7 @@ impl Stereo {
         processor.race(
             "dense stereo",
             |gpu| {
-                // The CPU's threads and the observer belong to the other side.
+                // The threads and the observer of the processor's CPU are used by the other computation.
                 let there = Processor::with_gpu(Cpu::sequential().ending_with(&processor.cpu), gpu.clone());
                 let found = self.pictures_on_device(pictures, &there)?;
                 found.ok_or_else(|| Error::NotReady { device: gpu.info().name.clone() })
@@ -229,7 +229,7 @@ impl Stereo {
         )
     }
 
-    /// The same with all of the work on the GPU; `None` without one, if the host must learn, or for too large a pair.
+    /// The same with all work on the GPU; `None` if there is no GPU, the host must learn, or the pair is too large.
     fn pictures_on_device(
         &self,
         pictures: &Pictures<'_>,
@@ -243,7 +243,7 @@ impl Stereo {
         let found = self.with_plans(|cache| cache.compute(work, &input));
         processor.collect_times();
         match found {
-            // In bands of rows or on the CPU.
+            // The caller continues in bands of rows or on the CPU.
             Err(error) if error.is_device_limit() => Ok(None),
             found => {
                 processor.count_computed(Computing::Gpu);
@@ -253,7 +253,7 @@ impl Stereo {
         }
     }
 
-    /// The pictures as the input of a device that does all work, and their cost; `None` if the host must learn it.
+    /// The pictures as the input of a device that does all work, and the cost; `None` if the host must learn the cost.
     fn picture_input<'p>(
         &self,
         gpu: &Gpu,
@@ -265,8 +265,8 @@ impl Stereo {
         Ok(Some((PlanInput::pictures(PlanViews::Pictures(shapes, cost.compares), pictures), cost)))
     }
 
-    /// The cost of pictures of these shapes on a device that does all of the work; `None` if the host must learn it.
-    /// `are_colour` tells which pictures have colour; it is called only if that must be known.
+    /// The cost for pictures of these shapes on a device that does all work; `None` if the host must learn it.
+    /// `are_colour` returns which pictures have colour; it is called only if that must be known.
     fn whole(
         &self,
         gpu: &Gpu,
@@ -282,23 +282,23 @@ impl Stereo {
         }
     }
 
-    /// As [`compute`](Self::compute) from a cost volume of the caller's: of a census in other windows, of a network.
-    /// For one that lies on a device there is [`optimize_on_device`](Self::optimize_on_device). The images supply the
-    /// gradient that P2 follows, and both say where they hold data.
+    /// As [`compute`](Self::compute), from a cost volume of the caller, such as that of another census window or of a
+    /// neural network; for volumes on a device see [`optimize_on_device`](Self::optimize_on_device). P2 falls at
+    /// edges of the left image; both images and their masks define which pixels have data.
     ///
-    /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike
-    /// left (x, y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are, the least being the
-    /// best. A cost that is not finite is unknown: it counts as the greatest, and a pixel for which nothing better is
-    /// found is invalid. Costs become integers: less the least one where that is negative, times `scale`, rounded. By
-    /// default integers stay as they are, and fractions are scaled so that the greatest becomes 1023. Sums are fastest
-    /// where the greatest becomes at most 96. Penalties are in units of the scaled cost, and by default in the
-    /// proportion to the greatest that they have for census.
+    /// `costs` is as large as the images, with a channel for each disparity: channel i of (x, y) is how unlike left (x,
+    /// y) and right (x − ([`min_disparity`](StereoOptions::min_disparity) + i), y) are; the least cost is the best. A
+    /// cost that is not finite is unknown: it counts as the greatest, and a pixel for which nothing better is found is
+    /// invalid. Costs become integers: the least cost is subtracted if it is negative, then they are multiplied by
+    /// `scale` and rounded. By default integers do not change, and floats are scaled so that the greatest becomes 1023.
+    /// Aggregation is fastest if the greatest becomes at most 96. Penalties are in units of the scaled cost; by default
+    /// they have the proportion to the greatest cost that they have for census.
     ///
     /// # Errors
     /// As [`compute`](Self::compute), [`Error::Mismatch`] when the volume does not fit the images or the options,
     /// [`Error::Image`] when it holds no finite cost, and [`Error::Option`] when the greatest cost would be above 4000,
-    /// when the penalties are not in order, or when [`RightView::Aggregated`] is asked for: a cost volume knows the left
-    /// view only.
+    /// when the penalties are not in order, or when [`RightView::Aggregated`] is asked for: a cost volume is of the
+    /// left view only.
     pub fn optimize(
         &self,
         (costs, scale): (AnyView<'_>, Option<f32>),
@@ -317,8 +317,8 @@ impl Stereo {
         )
     }
 
-    /// The sums over all paths of a cost volume, as large and in the same order: what [`optimize`](Self::optimize)
-    /// chooses disparities from, for a program that does so by itself. A left pixel without data costs nothing.
+    /// The sums of a cost volume over all paths, with the volume's size and order. [`optimize`](Self::optimize) chooses
+    /// disparities from them. Computed on the CPU. The costs of a left pixel without data are 0.
     ///
     /// # Errors
     /// As [`optimize`](Self::optimize).
@@ -333,7 +333,7 @@ impl Stereo {
             let Prepared { pair, source, options, workspace, cpu, .. } = prepared;
             options.check_sums(source.greatest())?;
             let mut sums = Image::try_filled(pair.size(), options.disparities, 0)?;
-            // The selection always writes disparities.
+            // The selection writes disparities, too; they are not used.
             let mut chosen = StereoResult::new(pair.size(), false, false);
             let output = (&mut chosen, Some(sums.data_mut()));
             let input = AggregationInput::new(source, pair, &options);
@@ -363,7 +363,7 @@ impl Stereo {
         })
     }
 
-    /// The options for costs of the caller's, which these penalties suit; fails for an aggregated right view.
+    /// The options for the caller's costs, whose default penalties are `suited`; fails for an aggregated right view.
     fn options_for_given(&self, suited: Penalties) -> Result<StereoOptions> {
         if self.options.right_view == RightView::Aggregated {
             let expected = "diagonal or off: a cost volume knows the left view only";
@@ -374,7 +374,7 @@ impl Stereo {
         Ok(self.options.with_penalties(penalties))
     }
 
-    /// Prepares a pair for the cost of the options, which may learn from it first, and continues with `work`.
+    /// Prepares a pair for the cost of the options, which may learn from the pair first, and calls `work` with it.
     fn prepare<R>(
         &self,
         pictures: &Pictures<'_>,
@@ -384,7 +384,7 @@ impl Stereo {
         let cpu = &processor.cpu.for_pixels(pictures.size().area());
         let (options, cost) = (&self.options, self.options.cost.definition());
         let mut pair = Pair::for_cost(pictures, cost, cpu)?;
-        // An aggregation is as many steps as there are pixels; what follows takes little beside it.
+        // An aggregation counts as one step for each pixel; the later stages take little time in comparison.
         let pixels = pair.size().area();
         let learning = cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
@@ -443,7 +443,7 @@ impl Stereo {
             found => return found,
         }
         gpu.release_memory()?;
-        // Some of the free memory is left to others.
+        // Some of the free memory is left to other programs.
         let free = gpu.free_memory().unwrap_or(gpu.info().memory / 2);
         let memory = options.device_memory.unwrap_or(u64::MAX).min(free - free / 8);
         let (mut found, bands) = gpu::in_bands(gpu, options, (pair, source), memory, cpu)?;
@@ -454,7 +454,7 @@ impl Stereo {
         Ok(found)
     }
 
-    /// Refines maps, and leaves what was asked for.
+    /// Refines maps, and drops those that were not asked for.
     fn refine(&self, found: &mut StereoResult, pair: &Pair, cpu: &Cpu) -> Result<()> {
         let options = &self.options;
         found.reasons = options.reasons.then(|| reason::first(&found.disparity, pair));

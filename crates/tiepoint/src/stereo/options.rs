@@ -30,11 +30,11 @@ impl Paths {
 }
 
 named! {
-    /// How the least cost is placed between whole disparities, from three sums.
+    /// How a sub-pixel disparity is found from the sums at the best disparity and beside it.
     pub enum Subpixel as "subpixel" {
         "off": Off, "Whole disparities";
         "parabola": Parabola, "The lowest point of a parabola";
-        /// Fits costs that grow linearly, and prefers whole disparities less (Shimizu and Okutomi 2001).
+        /// Suits costs that grow linearly, and is less biased towards whole disparities (Shimizu and Okutomi 2001).
         #[default]
         "equiangular": Equiangular, "Where two lines of equal and opposite slope meet";
     }
@@ -44,27 +44,27 @@ named! {
     /// What the disparities of the left view are checked against.
     pub enum RightView as "right_view" {
         "off": Off, "Nothing";
-        /// It reads them along their diagonals, which costs next to nothing.
+        /// The sums are read along their diagonals, in next to no time.
         #[default]
         "diagonal": Diagonal, "The right view that follows from the left one's sums";
         "aggregated": Aggregated, "A right view aggregated for itself, in twice the time";
     }
 }
 
-/// What a change of disparity from a pixel to the next costs along a path.
+/// The penalties for a change of disparity from one pixel of a path to the next.
 ///
-/// P2 may fall where the image has an edge: with Δ the difference of the 8-bit grey values of the two pixels, it
+/// P2 may fall at edges of the image: with Δ the absolute difference of the 8-bit grey values of the two pixels, it
 /// is `max(p2_least, p2 · gradient / max(gradient, Δ))`, rounded down (Hirschmüller 2008, eq. 13, the quotient
-/// held at 1 for small differences).
+/// limited to 1 for small differences).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Penalties {
     /// For a change by one. In units of the cost; not above `p2_least`.
     pub p1: u16,
     /// For a larger change, where the image is smooth.
     pub p2: u16,
-    /// What P2 never falls below. Equal to `p2`: it does not fall.
+    /// The least value of P2. If equal to `p2`, P2 does not fall.
     pub p2_least: u16,
-    /// The difference of grey from which P2 begins to fall, 1 to 255.
+    /// The difference of 8-bit grey above which P2 falls, 1 to 255.
     pub gradient: u8,
 }
 
@@ -103,20 +103,20 @@ options! {
         /// Cost mi: learn mutual information only at full size, this many times, first from disparity 0; by default
         /// from coarse to fine.
         ///
-        /// From coarse to fine: on images halved up to four times, from the coarsest to the finest, once at each level but
-        /// three times at the coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one
-        /// has 120 000 pixels, that one, and four directions are enough. Costs about a third of a run, of large pictures a
-        /// twentieth. At full size the CUDA program of 2010 learnt three times.
+        /// From coarse to fine: on images halved up to four times, from the coarsest to the finest, once at each level
+        /// but three times at the coarsest (Hirschmüller 2008, section 2.1). The finest level is half the size, or the
+        /// smallest with 120 000 pixels, for which four directions suffice. Learning takes about a third of a run, for
+        /// large pictures a twentieth. The CUDA program of 2010 learnt three times at full size.
         iterations / with_iterations: Option<u8> = None => 1..=100, unit "N";
         /// The number of directions along which costs are aggregated.
         paths / with_paths: Paths = Paths::Eight;
         /// Penalty of a change of disparity by one along a path, in units of the cost; by default 14 for ad-census, 10
-        /// for census 5x5 and ad, 12 for mi. Defaults of the others are adjusted if they would contradict it.
+        /// for census 5x5 and ad, 12 for mi. The defaults of P2 and least P2 are adjusted if they would contradict it.
         ///
         /// See [`Penalties`] for this and the next three.
         p1 / with_p1: Option<u16> = None, unit "P";
-        /// Penalty of a larger change, where the image is smooth; by default 39, with larger census windows
-        /// more; not below P1.
+        /// Penalty of a larger change, where the image is smooth; by default 39, and more with larger census
+        /// windows; not below P1.
         p2 / with_p2: Option<u16> = None => 0..=4000, unit "P";
         /// P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for
         /// ad-census, 14 for census 5x5, ad and mi. Between P1 and P2.
@@ -138,14 +138,14 @@ options! {
         speckle_difference / with_speckle_difference: f32 = 2.0 => 0.0.., unit "PX";
         /// Side of the last median filter; 0: no median filter at all, and edges are not moved.
         ///
-        /// Unless it is 0 both views also pass one of 3×3 before the check.
+        /// Unless it is 0, both views are also filtered by a 3×3 median before the left-right check.
         median / with_median: usize = 5 => [0, 3, 5], unit "N";
         /// Move disparity edges to colour edges: near a jump of disparities each pixel takes the side that neighbours
         /// of similar colour vote for. Neighbours whose red, green and blue differ by this much or more in total do not
         /// vote; 0 leaves edges where they are.
         ///
-        /// Paths carry disparities some pixels beyond an edge. Of grey pictures three times the difference counts. With a
-        /// median of 0 edges stay, too.
+        /// Paths carry disparities some pixels beyond an edge. In grey pictures the difference counts three times. If
+        /// `median` is 0, edges are not moved.
         edges / with_edges: u16 = 90 => 0..=765, unit "D";
         /// Fill invalid pixels that hold data: occlusions from the background, mismatches from all around (Hirschmüller
         /// 2008, section 2.5.3). Their confidence is 0.
@@ -153,8 +153,8 @@ options! {
         /// The most memory to use besides images and results; none: no limit. The result does not depend on it.
         ///
         /// At least half of it is for sums and paths. An image that needs more is computed in groups of rows, in up to
-        /// 1.7 times the time. The first call keeps to 128 MiB of sums and paths where it can, which takes less time
-        /// than to have more memory cleared; later calls use what they may.
+        /// 1.7 times the time. The first call takes at most 128 MiB for sums and paths if that is possible, because the
+        /// system needs more time to clear more memory; later calls use as much as is allowed.
         memory / with_memory: Option<u64> = Some(1 << 30) => 1.., unit "BYTES";
         /// About the most GPU memory to use; by default all that is free. A larger pair is computed there in bands of
         /// rows, with the same result.
@@ -191,10 +191,10 @@ impl StereoOptions {
         self.penalties_for(self.cost.penalties())
     }
 
-    /// The penalties in force, where `suited` are the defaults for the cost. A stated penalty replaces its default, and
-    /// a default that would contradict a stated one is changed.
+    /// The penalties in force, given the defaults `suited` for the cost. A stated penalty replaces its default, and a
+    /// default that would contradict a stated penalty is changed.
     pub(super) fn penalties_for(&self, suited: Penalties) -> Penalties {
-        // A penalty that is not given lies between those that are.
+        // Penalties that are not stated are moved so that p1 ≤ p2_least ≤ p2.
         let most = [self.p2_least, self.p2].into_iter().flatten().min().unwrap_or(u16::MAX);
         let p1 = self.p1.unwrap_or_else(|| suited.p1.min(most));
         let p2 = self.p2.unwrap_or_else(|| suited.p2.max(p1).max(self.p2_least.unwrap_or(0)));
@@ -212,7 +212,7 @@ impl StereoOptions {
         Ok(())
     }
 
-    /// Whether the right view is selected from the sums of the left one.
+    /// Whether disparities of the right view are selected from the sums of the left view.
     pub(super) fn selects_right(&self) -> bool {
         match self.right_view {
             RightView::Off => self.right,
@@ -231,7 +231,7 @@ impl StereoOptions {
         Self { right_view: RightView::Diagonal, confidence: false, ..self }
     }
 
-    /// The difference of colours from which on a pixel has no vote about edges; 0: there is no vote at all.
+    /// The difference of colours from which on a pixel has no vote about edges; 0: edges are not moved.
     pub(super) fn votes_below(&self) -> u16 {
         if self.median == 0 { 0 } else { self.edges }
     }

@@ -29,13 +29,13 @@ use crate::numeric::median;
 use crate::{Error, Result, by_pixel};
 use std::array::from_fn;
 
-/// About how many pixels are compared.
+/// About how many pixels the grid has.
 const SAMPLES: usize = 2048;
 
 /// The half width and half height of a patch.
 const HALF: [usize; 2] = [4, 3];
 
-/// The greatest difference of rows that is looked for, and the number of differences.
+/// The greatest difference of rows that is tried, and the number of differences.
 const REACH: usize = 2;
 const ROWS: usize = 2 * REACH + 1;
 
@@ -52,11 +52,11 @@ const MOST_IN_CORNERS: f64 = 1.0;
 /// counts, if it has at least this many patches.
 const FEWEST_FITS: usize = 50;
 
-/// How far beside the place where a disparity leads patches are compared, in pixels.
+/// How far beside the matched point patches are compared, in pixels along the row.
 const BESIDE: [f32; 6] = [-14.0, -9.0, -5.0, 5.0, 9.0, 14.0];
 
-/// A patch without a disparity lies beyond the range if the square of its correlation there is above this, and a neighbour
-/// on the grid lies there to within so many pixels.
+/// A patch without a disparity lies beyond the range if its squared correlation there is above the first number, and
+/// its disparity there differs from that of a neighbour on the grid by at most the second, in pixels.
 const ALIKE: f32 = 0.7;
 const NEAR_PX: f32 = 2.0;
 
@@ -64,21 +64,21 @@ const NEAR_PX: f32 = 2.0;
 const BARE: f32 = 1e-4;
 const STRONG: f64 = 0.9;
 
-/// What patches say of a disparity map.
+/// The results of the checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Patches {
-    /// The median difference of rows, in pixels, if enough patches tell that it is at most half; else ask tie points.
+    /// The median difference of rows, in pixels, if enough patches show that it is at most half; else use tie points.
     pub(crate) rows: Option<f64>,
-    /// The mean share of the places beside which are less like the pixel; none if too few pixels tell it.
+    /// The mean share of points beside that are less like the pixel than the matched one; none for too few pixels.
     pub(crate) fit: Option<f64>,
     /// The share of the patches that are bare; none without a patch.
     pub(crate) bare: Option<f64>,
-    /// The share of the patches that lie beyond the range that was searched; none without a patch.
+    /// The share of a coarser grid's points that lie beyond the range that was searched; none without a point.
     pub(crate) beyond: Option<f64>,
 }
 
 impl Patches {
-    /// Compares patches of a pair for which disparities from the first of `range` to below the second were searched.
+    /// Checks `disparity` against its pair, which was searched from the first disparity of `range` to below the second.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for pictures or a map of two sizes, [`Error::Image`] for more than four channels.
@@ -129,10 +129,10 @@ impl Patches {
     }
 }
 
-/// Greatest values between these leave room for products of four.
+/// If the greatest value lies between these, products of four values stay in the range of f32.
 const USUAL: [f32; 2] = [1e-4, 1e6];
 
-/// Pictures, divided by their greatest value if products of their values would be beyond the range of f32.
+/// The pictures, with floats divided by their greatest value if products of values would leave the range of f32.
 fn of_usual_size<'a>(pair: [AnyCow<'a>; 2], cpu: &Cpu) -> [AnyCow<'a>; 2] {
     let greatest = |picture: &AnyCow<'_>| match picture.view() {
         AnyView::F32(view) => {
@@ -151,10 +151,10 @@ fn of_usual_size<'a>(pair: [AnyCow<'a>; 2], cpu: &Cpu) -> [AnyCow<'a>; 2] {
     })
 }
 
-/// The contrast of the patch of a pixel, and the share of the places beside that are less like it.
+/// The contrast of a pixel's patch, and the share of the points beside that are less like it than the matched one.
 type Fit = [f32; 2];
 
-/// The distance of neighbours on the grid, along each axis.
+/// The spacing of the grid.
 fn grid_step(size: Size) -> usize {
     (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize
 }
@@ -167,8 +167,8 @@ struct Greys<'a, L, R> {
 }
 
 impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
-    /// What the pixels of the grid tell: how many rows apart they and their places in the right picture are, how these fit, and
-    /// the contrast of their patches.
+    /// For each pixel of the grid with a disparity: the difference of rows, how well the matched point fits, and the
+    /// contrast of its patch.
     fn on_grid(
         self,
         disparity: ImageView<'_, f32>,
@@ -192,7 +192,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
         cpu.map(rows.len(), of_row).concat()
     }
 
-    /// The share of the patches that lie beyond the range.
+    /// The share of the points of a grid with twice the spacing that lie beyond the range.
     fn beyond(
         self,
         disparity: ImageView<'_, f32>,
@@ -230,7 +230,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
         (all > 0).then(|| count as f64 / all as f64)
     }
 
-    /// How like a pixel its place in the right picture is, beside others.
+    /// How much more the matched point looks like a pixel than points beside it.
     fn fit(self, [x, y]: [usize; 2], d: f32) -> Option<Fit> {
         let own = self.correlation([x, y], d)?;
         let others = BESIDE.iter().filter_map(|by| self.correlation([x, y], d + by));
@@ -282,7 +282,7 @@ impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
     fn difference(self, [x, y]: [usize; 2], d: f32) -> Option<f32> {
         let Self { left, right } = self;
         let first = (x - HALF[0]) as f32 - d;
-        // A patch in the right picture has one column more, between which it is interpolated.
+        // The right patch has one column more, because it is interpolated between columns.
         if !(first >= 0.0 && first + ((2 * HALF[0] + 1) as f32) < right.size().width as f32) {
             return None;
         }

@@ -5,14 +5,14 @@
 //!
 //! | reason | step |
 //! |---|---|
-//! | [`NoData`](Reason::NoData) | the left image holds nothing there |
+//! | [`NoData`](Reason::NoData) | the left image has no data there |
 //! | [`Ambiguous`](Reason::Ambiguous) | winner takes all: another disparity is nearly as good ([`StereoOptions::uniqueness`]) |
-//! | [`Occluded`](Reason::Occluded) | the views disagree, and no surface of the right view passes the pixel: it is hidden from the right camera, or lies outside its image |
-//! | [`Inconsistent`](Reason::Inconsistent) | the views disagree although something that the right camera sees passes the pixel: a mismatch |
+//! | [`Occluded`](Reason::Occluded) | the views disagree, and no surface of the right view covers the pixel: it is hidden from the right camera, or lies outside its image |
+//! | [`Inconsistent`](Reason::Inconsistent) | the views disagree although a surface of the right view covers the pixel: a mismatch |
 //! | [`Speckle`](Reason::Speckle) | its region is too small to be a surface |
 //!
-//! [`consistency_check::occluded`] tells occlusions from mismatches (Hirschmüller, PAMI 2008, section 2.5.3). The
-//! medians make no pixel invalid.
+//! [`consistency_check::occluded`] distinguishes occlusions from mismatches (Hirschmüller, PAMI 2008, section 2.5.3).
+//! The median filters do not make pixels invalid.
 //!
 //! [`StereoOptions::uniqueness`]: super::StereoOptions::uniqueness
 //! [`consistency_check::occluded`]: super::consistency_check::occluded
@@ -26,10 +26,10 @@ use crate::image::{Image, ImageView};
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Reason {
-    /// It was not: it has a disparity.
+    /// The pixel was not made invalid: it has a disparity.
     #[default]
     None,
-    /// The left image holds nothing there.
+    /// The left image has no data there.
     NoData,
     /// Another disparity is nearly as good.
     Ambiguous,
@@ -42,12 +42,12 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason, at the place of its number.
+    /// Every reason, at the index of its number.
     pub const ALL: [Self; 6] =
         [Self::None, Self::NoData, Self::Ambiguous, Self::Occluded, Self::Inconsistent, Self::Speckle];
 }
 
-/// Gives `reason` to the pixels of `disparity` that are invalid and had none so far.
+/// Sets `reason` for the pixels of `disparity` that are invalid and have no reason yet.
 pub(super) fn note(
     reasons: &mut Image<Reason>,
     disparity: ImageView<'_, f32>,

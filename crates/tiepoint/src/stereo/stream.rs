@@ -9,12 +9,12 @@ use crate::image::AnyView;
 use crate::{Error, Result};
 
 /// Dense stereo of many pairs, one after the other, such as those of a video or of a pair of cameras. Results come in
-/// the order of the pairs, and are those of [`Stereo::compute`], bit for bit.
+/// the order of the pairs, and equal those of [`Stereo::compute`], bit for bit.
 ///
 /// On a GPU several pairs are in flight: while one is computed, the next is copied to the device and the maps of the
-/// last are copied back. Memory is reserved with the first pair, and again if a pair has another size or type of pixel.
-/// Small pairs fill a device better [several at a time](Self::with_batch). On the CPU each pair is computed when it is
-/// pushed.
+/// previous one are copied back. Memory is reserved with the first pair, and again if a pair has another size or pixel
+/// type. A device is used better if small pairs are computed [several at a time](Self::with_batch). On the CPU each
+/// pair is computed when it is pushed.
 ///
 /// ```
 /// use tiepoint::device::{Cpu, Processor};
@@ -50,8 +50,8 @@ pub struct StereoStream {
     has_begun: bool,
 }
 
-/// The result of a pair of a stream, which may still have to arrive from a GPU; any thread may wait for it. Until it is
-/// waited for or dropped it keeps host memory for its maps, so memory grows with the results that are kept.
+/// The result of a pair of a stream, which may still be on its way from a GPU; any thread may wait for it. Until it is
+/// waited for or dropped it holds host memory for its maps, so memory grows with the number of results that are kept.
 #[derive(Debug)]
 pub struct PendingStereo(StreamResult);
 
@@ -68,7 +68,7 @@ impl PendingStereo {
     }
 }
 
-/// Sets of pairs in flight by default: one that is sent, one that is computed, one whose maps are read back.
+/// The default number of sets in flight: one is sent, one is computed, and the maps of one are read back.
 const IN_FLIGHT: usize = 3;
 
 /// The most sets in flight, and the most pairs of a set. Memory for all of them is taken with the first pair.
@@ -91,7 +91,7 @@ impl StereoStream {
         })
     }
 
-    /// How many pairs, or sets of pairs, a GPU has at a time: 1 to 1024, default 3.
+    /// How many pairs, or sets of pairs, are on a GPU at a time: 1 to 1024, default 3.
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
@@ -122,8 +122,8 @@ impl StereoStream {
         Self { copying: Some(cpu.clone()), ..self }
     }
 
-    /// The number of pairs that a GPU has at a time. If the stream already has that many, [`push`](Self::push) waits
-    /// for the oldest result and reads it back; it need not wait if that was [taken](Self::pop_pending) before.
+    /// The most pairs on a GPU at a time. If the stream already has that many, [`push`](Self::push) waits for the
+    /// oldest result and reads it back, unless that result was [taken](Self::pop_pending) before.
     pub fn in_flight(&self) -> usize {
         self.slots * self.batch
     }
@@ -133,24 +133,24 @@ impl StereoStream {
         self.flow.found.len() + self.flow.len()
     }
 
-    /// Whether there is nothing to take.
+    /// Whether there is no result to take.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the next pair, which is copied. Waits for the oldest if the most pairs are already [in
-    /// flight](Self::in_flight); results that are not taken are kept.
+    /// Takes the next pair, whose images are copied. Waits for the oldest result if no more pairs may be [in
+    /// flight](Self::in_flight); results that were not taken are kept.
     ///
     /// If the GPU has too little memory for the pair, the CPU computes it, and a [note](Processor::note) says so.
     ///
     /// # Errors
-    /// As [`Stereo::compute`]. The pair has then no result, and the others keep theirs unless the device failed.
+    /// As [`Stereo::compute`]. The pair then has no result; those of other pairs are lost only if the device failed.
     pub fn push(&mut self, left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>) -> Result<()> {
         if std::mem::replace(&mut self.has_begun, true) {
             self.processor.expect_much_work();
         }
         if self.processor.is_opening() {
-            // The device has no pairs yet.
+            // No pair has been sent to a device yet.
             let found = self.stereo.compute(left, right, masks, &self.processor)?;
             self.flow.found.push_back(StreamResult::Ready(found));
             return Ok(());
@@ -171,7 +171,7 @@ impl StereoStream {
         Ok(())
     }
 
-    /// Sends a pair to a GPU that does all work; `false` without one, if the host must learn, or if it is too large.
+    /// Sends a pair to the GPU for all work; `false` if there is none, the host must learn, or the pair is too large.
     fn push_pictures(&mut self, pictures: &Pictures<'_>) -> Result<bool> {
         let Self { stereo, processor, flow, copying, .. } = self;
         let Ok(Some(gpu)) = &processor.joining_gpu() else { return Ok(false) };
@@ -211,7 +211,7 @@ impl StereoStream {
     /// Waits for the result of the oldest pair; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Device`] when the device fails: the results of all pairs that it had are lost.
+    /// [`Error::Device`] when the device fails: the results of all pairs on it are lost.
     pub fn pop(&mut self) -> Result<Option<StereoResult>> {
         self.pop_pending()?.map(|found| found.wait(&self.processor.cpu)).transpose()
     }

@@ -1,4 +1,4 @@
-//! A survey of a pair by a few hundred tie points: whether its rows agree, and which disparities it has.
+//! A survey of a pair by tie points: whether its rows agree, and the range of its disparities.
 //!
 //! Both pictures are halved until their longer side is at most [`LONGEST`], and their SIFT features are matched. If
 //! half of the matches lie in nearly the same row, or near a plane of row differences, as where a camera is rolled a little,
@@ -21,10 +21,10 @@ use crate::matching::{MatchOptions, match_features};
 use crate::numeric::median;
 use crate::{Error, Result};
 
-/// The greatest longer side of the pictures that are searched.
+/// Pictures are halved until their longer side has at most this many pixels.
 const LONGEST: usize = 1000;
 
-/// This many tie points are enough to tell the range of disparities.
+/// This many tie points are enough to determine the range of disparities.
 pub const ENOUGH: usize = 100;
 
 /// The greatest difference of rows of a tie point in a rectified pair, in pixels of the reduced pictures.
@@ -33,7 +33,7 @@ const NEAR: f64 = 1.0;
 /// Matches whose rows differ by at most this fix the plane of row differences, in the same pixels.
 const WIDE: f64 = 4.0;
 
-/// Nothing is concluded from fewer tie points than this, which are enough to tell whether rows agree.
+/// The fewest tie points from which anything is concluded; they are enough to determine whether rows agree.
 pub const FEWEST: usize = 20;
 
 /// The share of the range by which the search is extended towards nearer things, often smooth and without tie points.
@@ -69,8 +69,8 @@ impl Survey {
         self.rows_px.is_some_and(|px| px > self.tolerance_px)
     }
 
-    /// The disparities to search: the least, and how many. They begin at `least` if it is given, otherwise at 0 unless
-    /// that doubles the work. The range of fewer than [`ENOUGH`] tie points is extended by its length at both ends.
+    /// The disparities to search, as [`to_search`]: the least, and how many. If there are fewer than [`ENOUGH`] tie
+    /// points, their range is first extended by its length at both ends. `None` if the range is not known.
     pub fn search(&self, least: Option<i32>) -> Option<(i32, usize)> {
         self.disparities.map(|[low, high]| {
             let unsure = if self.ties < ENOUGH { high - low } else { 0.0 };
@@ -79,7 +79,9 @@ impl Survey {
     }
 }
 
-/// The disparities to search in a pair with tie points of this range: as [`Survey::search`].
+/// The disparities to search in a pair with tie points of this range: the least, and how many. They begin at `least` if
+/// it is given, otherwise at 0 unless that doubles the work, and end a fifth of the range beyond it. Their number is a
+/// multiple of [`STEP`], at most 4096.
 pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     let [low, high] = range;
     let [low, high] = [low, high + NEARER * (high - low)].map(|d| d.clamp(-32768.0, 32767.0));
@@ -89,15 +91,15 @@ pub fn to_search(range: [f64; 2], least: Option<i32>) -> (i32, usize) {
     (first, count.next_multiple_of(STEP).min(4096))
 }
 
-/// The least and the greatest of the disparities [`to_search`], which a calibration stores as the range of a pair with
-/// tie points of this range: the scene may reach beyond its tie points.
+/// The least and the greatest of the disparities [`to_search`] for tie points of this range. A calibration stores them
+/// as the pair's range, because the scene may reach beyond its tie points.
 pub fn range_to_search(range: [f64; 2]) -> [f64; 2] {
     let (first, count) = to_search(range, None);
     [f64::from(first), f64::from(first) + (count - 1) as f64]
 }
 
-/// Surveys a pair of pictures of one size. A small picture with fewer than [`ENOUGH`] tie points is searched once more
-/// at twice its size: that finds more, in several times the time.
+/// Surveys a pair of pictures of one size. Features of a small pair (one that was not halved) with fewer than
+/// [`ENOUGH`] tie points are searched again at twice the size, which finds more, in several times the time.
 ///
 /// # Errors
 /// [`Error::Mismatch`] for pictures of two sizes or masks of another, [`Error::Image`] for more than four channels.
@@ -198,7 +200,7 @@ mod tests {
         survey(&testing::sides([left, right]), cpu)
     }
 
-    /// The picture with its rows tilted about its middle and moved down.
+    /// The picture with its rows tilted about the middle column and shifted by `down` rows.
     fn turned(image: &Image<u8>, slope: f64, down: f64) -> Image<u8> {
         let height = image.size().height as f64;
         Image::from_fn(image.size(), |x, y| {

@@ -14,7 +14,7 @@ use crate::options::Named;
 use crate::synth::stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
 use crate::synth::{Photometry, Texture};
 
-/// A texture with detail of every size, and the same moved to the left by `shift` pixels.
+/// A texture with detail of every size, and the same shifted to the left by `shift` pixels.
 fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
     let wide = Texture::new(seed).image(Size::new(size.width + shift, size.height), &Cpu::sequential());
     let cut = |from: usize| Image::from_fn(size, |x, y| wide.row(y)[x + from]);
@@ -55,7 +55,7 @@ fn a_shift_is_found_by_every_cost_and_path() {
                     StereoOptions { disparities: 24, cost, paths, right_view, ..Default::default() };
                 let found = compute(options, &pair, Masks::default(), &cpu).disparity;
                 let share = right_share(&found, 9, 0.5);
-                // A cost table that is learnt from so small a pair is coarse, and a single pixel tells little.
+                // A cost table learnt from such a small pair is coarse, and single pixels are ambiguous.
                 let least = if cost == Cost::MutualInformation { 0.8 } else { 0.97 };
                 assert!(share > least, "{paths:?}, {right_view:?}, {cost:?}: {share}");
             }
@@ -241,7 +241,7 @@ fn inputs_that_cannot_be_computed_are_errors() {
     }
 }
 
-/// Absolute differences, not limited, as a volume.
+/// A volume of absolute differences without a limit.
 #[test]
 fn a_volume_suits_its_penalties() {
     let [left, right] = &shifted(Size::new(200, 60), 9, 5);
@@ -320,7 +320,7 @@ fn a_volume_of_census_costs_is_stereo_by_census() {
             assert!(found == expected, "{:?} on {name}", volume.view().pixel());
         }
     }
-    // A caller that selects by itself takes the first of the least sums.
+    // Callers that select disparities themselves take the first of the least sums.
     let plain = StereoOptions { median: 0, speckle_size: 0, ..options };
     let plain = plain.with_right_view(RightView::Off).with_subpixel(super::Subpixel::Off);
     let stereo = Stereo::new(StereoOptions { uniqueness: 0, right: false, ..plain }).unwrap();
@@ -393,8 +393,8 @@ fn one_object_serves_several_threads() {
     assert!(found == expected, "the same as one after the other");
 }
 
-/// The percentage of visible pixels with errors above 1 px in rooms with flat coloured panels; invalid pixels are
-/// filled first.
+/// The percentage of visible pixels with errors above 1 px in rooms with flat coloured panels, after filling invalid
+/// pixels.
 fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
     let cpu = Cpu::with_threads(2).unwrap();
     let bad = |seed| {
@@ -418,7 +418,7 @@ fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
     (1..=4).map(bad).sum::<f64>() / 4.0
 }
 
-/// Colour distinguishes panels that census and grey do not, also under slightly different light.
+/// Colour distinguishes panels that census and grey do not distinguish, even under slightly different light.
 #[test]
 fn flat_coloured_panels_are_found_by_colour() {
     let census = Cost::Census(CensusWindow::Five);

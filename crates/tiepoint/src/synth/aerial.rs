@@ -4,8 +4,8 @@
 //! strips, look down, and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C),
 //! with focal length and principal point in pixels, no distortion, and pixel centres at integers. A pixel shows the
 //! ground that its ray meets. The point is found by the iteration z ← h(the ray at height z), whose steps shrink by the
-//! slope of the terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and image rows
-//! run against y.
+//! slope of the terrain times that of the ray; nothing is resampled. Lengths are in metres, z points up, and y falls
+//! down the image.
 
 use super::texture::Sampler;
 use super::{Random, Texture};
@@ -110,7 +110,7 @@ impl AerialBlock {
         &self.cameras
     }
 
-    /// The height of the terrain.
+    /// The height of the terrain at (x, y), in metres.
     pub fn terrain(&self, x: f64, y: f64) -> f64 {
         let spacing = SPACING * self.options.height;
         let (u, v) = (x / spacing, y / spacing);
@@ -123,7 +123,7 @@ impl AerialBlock {
         self.options.relief * self.options.height * (row(0) + (row(1) - row(0)) * t)
     }
 
-    /// The ground that a photograph shows at a pixel.
+    /// The point of the ground that a photograph shows at a pixel, in metres.
     pub fn ground(&self, photograph: usize, [x, y]: [f64; 2]) -> [f64; 3] {
         let camera = &self.cameras[photograph];
         let ray =
@@ -146,7 +146,7 @@ impl AerialBlock {
         [x, y, z]
     }
 
-    /// The place of a point of the world in a photograph; `None` if it lies outside the image or behind the camera.
+    /// The pixel at which a photograph shows a point of the world; `None` outside the image or behind the camera.
     pub fn place(&self, photograph: usize, point: [f64; 3]) -> Option<[f64; 2]> {
         let camera = &self.cameras[photograph];
         let from: [f64; 3] = std::array::from_fn(|k| point[k] - camera.centre[k]);

@@ -77,7 +77,7 @@ impl Work<'_> {
         files.any(|path| matches!(DisparityFormat::of(path), Ok(DisparityFormat::Png)))
     }
 
-    /// Whether anything shows the verdict and the warnings, which take tie points.
+    /// Whether the verdict and the warnings are shown; they need tie points, which take time.
     fn is_judged(&self) -> bool {
         self.arguments.report.wanted() || !self.context.is_silent()
     }
@@ -132,7 +132,7 @@ fn check_paths(
         let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| file_of(mask.as_deref(), image));
         images.map(PathBuf::clone).into_iter().chain(masks).chain(job.truth(arguments))
     });
-    // Of several pairs, one whose truth is missing fails alone, as one whose mask is missing does.
+    // With several pairs, a missing truth fails only its own pair, as a missing mask does.
     for truth in jobs.iter().filter(|_| jobs.len() == 1).filter_map(|job| job.truth(arguments)) {
         std::fs::metadata(&truth).map_err(|e| tiepoint::Error::io(&truth, e))?;
     }
@@ -250,8 +250,7 @@ impl PairJob<'_> {
                 warnings.push(warnings::UNKNOWN_TRUTH.into());
             }
         }
-        // Results are written after the comparison with the truth, which fails if its size is another: then nothing is
-        // written.
+        // The comparison with the truth comes first: if it fails because the sizes differ, nothing is written.
         let (points, lost) = clock.time(Part::Write, || self.write(computed, work, cpu))?;
         warnings.extend(lost);
         let assessment = evidence.assess().with(computed.ready.assessment());

@@ -62,9 +62,9 @@ pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair
     Ok(all)
 }
 
-/// Whether the images seem to be those of all left cameras, then those of all right ones, as from `left_*.png right_*.png`:
-/// then what differs between the names is the same for every image and the one half of the list further on, and for
-/// neighbours it is not, or it is a word for left and right.
+/// Whether all left images seem to come before all right ones, as from `left_*.png right_*.png`: names i and i + n/2 of
+/// the n names always differ in the same part, which either is a word for left or right, or is not also the difference
+/// of all neighbours 2i and 2i + 1.
 fn is_all_left_first(images: &[PathBuf]) -> bool {
     let names: Vec<_> = images.iter().map(|path| path.to_string_lossy()).collect();
     let half = names.len() / 2;
@@ -107,7 +107,7 @@ fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome
         let folder = if side.folder.as_os_str().is_empty() { Path::new(".") } else { &side.folder };
         let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
         for entry in std::fs::read_dir(folder).map_err(failed)? {
-            // A name that is not text does not belong to the sequence.
+            // A name that is not UTF-8 does not belong to the sequence.
             let name = entry.map_err(failed)?.file_name();
             numbers.extend(name.to_str().and_then(|name| side.number(name)));
         }

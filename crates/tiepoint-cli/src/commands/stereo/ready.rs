@@ -182,9 +182,9 @@ impl Ready {
         Ok(self)
     }
 
-    /// Invalidates disparities that lead to places close to the right border of the right photograph. Only the greatest
-    /// disparities of such a pixel lead into the photograph, so the consistency check has no others to prefer, and surfaces
-    /// without texture get streaks along the border.
+    /// Invalidates disparities whose match lies close to the right border of the right photograph. Only the greatest
+    /// disparities of such a pixel lead into that photograph, so the consistency check has no alternatives to compare, and
+    /// surfaces without texture get streaks along the border.
     pub(super) fn without_streaks(&self, found: &mut StereoResult) {
         let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
         let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);

@@ -18,8 +18,8 @@ use tiepoint::device::Cpu;
 use tiepoint::image::AnyView;
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult, StereoStream};
 
-/// Rows that a GPU computes at a time, for which several low images are put together. With more, it would wait for
-/// files, and making its memory at the start would take longer.
+/// The number of rows up to which small images are computed together on a GPU. With more, it would wait for files, and
+/// making its memory at the start would take longer.
 const ROWS: usize = 1080;
 
 /// The most pairs that a GPU computes together.
@@ -77,11 +77,11 @@ struct Sequence<'scope, 'env, 'a, 'p> {
     /// The stream with its options. It is made with the first pair, whose size decides how many pairs are in a batch,
     /// and made again for a pair with other options.
     stream: Option<(StereoOptions, StereoStream)>,
-    /// Pairs that were read, with the name of the device, and whether the GPU still has them; those that did not fail are
-    /// in the stream.
+    /// Pairs that were read, each with the name of its device and whether that is a GPU that was open; those that did not
+    /// fail are in the stream.
     computing: VecDeque<Item<'a, PairJob<'p>, (Ready, String, bool)>>,
     results: Results<'scope, 'env, 'a, PairJob<'p>, Finished>,
-    /// If CPU and GPU share the pairs.
+    /// Set if CPU and GPU share the pairs.
     shared: Option<Arc<Shared>>,
     jobs: &'a [PairJob<'p>],
     work: &'a Work<'a>,

@@ -1,16 +1,16 @@
-//! Which pairs of a list threads of the CPU compute, one each, beside a GPU.
+//! Divides the pairs of a list between a GPU and CPU threads, each of which computes one pair at a time.
 //!
-//! Results are written in the order of the pairs, and only some may wait for an earlier one. So a pair is given to a thread
-//! of the CPU if that would finish it before the GPU finishes the pairs that it has and as many more as results may wait;
-//! otherwise to the GPU, if that would finish it before the CPU's threads finish theirs and as many more.
+//! Results are written in the order of the pairs, and only a limited number n may wait for an earlier one. So a CPU thread
+//! takes a pair if it would finish it before the GPU finishes the pairs it holds and n more; the GPU takes it if it has
+//! room and would finish it before the CPU threads finish theirs and n more.
 //!
-//! Both speeds are measured: that of the CPU first by the pairs that it computes while the GPU is being opened, that of
-//! the GPU first by one pair.
+//! Both speeds are measured: the CPU's first by the pairs that it computes while the GPU is being opened, the GPU's first
+//! by one pair.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the GPU's first result is waited for at a time.
+/// How long `cpu_takes` waits before it checks again how long the GPU has taken for its first pair.
 const MOMENT: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct State {
     done: usize,
     busy: Duration,
     since: Option<Instant>,
-    /// Pairs that threads of the CPU compute, those that they have done, and the seconds of a thread that these took.
+    /// Pairs that CPU threads are computing, the number that they have finished, and the thread seconds these took.
     on_cpu: usize,
     did: usize,
     seconds: f64,
@@ -40,8 +40,8 @@ impl State {
         (self.busy + self.since.map_or(Duration::ZERO, |since| since.elapsed())).as_secs_f64()
     }
 
-    /// Whether the GPU finishes at most `pairs` pairs while a thread of the CPU finishes one, in `seconds`. Until its
-    /// first is finished: whether that has already taken as long as a thread needs.
+    /// Whether the GPU finishes at most `pairs` pairs in the `seconds` that a CPU thread takes for one. Before it has
+    /// finished its first pair: whether that has already taken `seconds`.
     fn is_slow(&self, seconds: f64, pairs: usize) -> bool {
         let (done, pairs) = if self.done == 0 { (1, 1) } else { (self.done, pairs) };
         seconds * done as f64 <= pairs as f64 * self.busy()
@@ -68,8 +68,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a thread of the CPU takes the next pair, after which `left` are left, and not the GPU, which holds
-    /// `in_flight`. Waits until one of them is free.
+    /// Whether a CPU thread, and not the GPU, takes the next pair, after which `left` remain. The GPU holds at most
+    /// `in_flight` pairs. Waits until one of the two may take it.
     pub(super) fn cpu_takes(&self, in_flight: usize, left: usize) -> bool {
         let pairs = 1 + left.min(self.most);
         let mut state = self.lock();
@@ -91,7 +91,7 @@ impl Shared {
         }
     }
 
-    /// Whether the GPU has done a pair. Until then each of its pairs is to be waited for at once.
+    /// Whether the GPU has finished a pair. Until then each of its pairs is waited for, to measure its speed.
     pub(super) fn knows_gpu(&self) -> bool {
         self.lock().done > 0
     }
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Two threads of which each takes so many seconds for a pair, beside a GPU that took 20 ms for its first pair and has
-    /// some more.
+    /// Two threads that each take `seconds` for a pair, beside a GPU that took 20 ms for its first pair and holds `on_gpu`
+    /// more.
     fn shared(seconds: f64, on_gpu: usize) -> Shared {
         let busy = Duration::from_millis(20);
         let state = State { on_gpu, done: 1, busy, since: None, on_cpu: 0, did: 1, seconds };

@@ -11,7 +11,7 @@ use tiepoint::stereo::{INVALID, Reason};
 
 /// A picture with fewer features has little texture.
 const FEW_FEATURES: usize = 100;
-/// The share of the disparities without a depth above which a warning tells: sky may have some.
+/// A warning is given if more than this share of the disparities has no depth; a smaller share may be sky.
 const WITHOUT_DEPTH: f64 = 0.2;
 
 pub(super) const UNKNOWN_TRUTH: &str = "no pixel of the truth is known, so it scores nothing; floats of 0 and below \

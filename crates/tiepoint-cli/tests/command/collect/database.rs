@@ -1,4 +1,4 @@
-//! The database that is written, and files that stand in its place.
+//! The database that is written, and files that are already in its place.
 
 use super::*;
 

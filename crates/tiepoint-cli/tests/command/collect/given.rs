@@ -282,7 +282,7 @@ fn verified_pairs_are_written_for_other_programs() {
     // The same from photographs in one call.
     folder.works("collect images/a.png images/c.png images/d.png --output again --device cpu --format asp");
     assert_eq!(folder.read("again-a__d.txt"), folder.read("run-a__d.txt"));
-    // What this command did not write stays; what it wrote for pairs that are no longer there goes.
+    // Files that this command did not write stay; its files of pairs that no longer exist are removed.
     folder.make("mine");
     folder.put("mine/c__a.points", "edited by hand");
     let export = "collect export --work few.db.work --format qgis --output";

@@ -3,7 +3,7 @@
 //! Every function answers with success, or with the code that the variable `STAND_IN` names:
 //! `cuInit=803 cuGraphLaunch=719`. It may also name the `version` of the driver, the `count` of cards, their
 //! `capability`, `room`: the bytes of the largest allocation that succeeds, and `slow`: the milliseconds that `cuInit` takes.
-//! As the real one, it has an exit handler that fails while `cuInit` runs.
+//! Like the real one, it has an exit handler that fails while `cuInit` runs.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};

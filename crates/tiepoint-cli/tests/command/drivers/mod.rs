@@ -97,7 +97,7 @@ impl Machine {
     }
 
     /// With `--device auto -v` the command must succeed without this driver, print all of `wanted`, and give the
-    /// results of the CPU. It is over before a driver is asked, so only a library that cannot be loaded is told of.
+    /// results of the CPU. It ends before a driver is called, so only a library that cannot be loaded is reported.
     fn goes_on(&self, answers: &str, wanted: &[&str]) {
         self.finds_what_the_cpu_finds(answers, "detect a.png --device auto -v", wanted);
     }
@@ -188,8 +188,8 @@ fn a_cuda_card_that_fails() {
     machine.finds_what_the_cpu_finds("room=10000", "detect a.png --device cuda", &told);
 }
 
-/// The driver takes minutes to start. Work goes on without it, and the process ends, whether the driver was called, which
-/// it is not by short work, or not; its exit handler would abort a process that ran it.
+/// The driver takes minutes to start. Work continues without it, and the process ends whether the driver was called or
+/// not (short work does not call it); its exit handler would abort a process that ran it.
 #[test]
 fn a_driver_that_is_slow_to_start_holds_nothing_up() {
     let machine = Machine::new("cuda-slow").answering("cuda").answering("nvrtc");

@@ -106,7 +106,7 @@ fn a_disk_that_fills_up_at_the_last_moment_leaves_nothing_half_done() {
     }
 }
 
-/// mgm's line, whose files are those of one step among many, never waits for the disk.
+/// `stereo --like mgm` never waits for the disk, because its files are intermediate results of another program.
 #[test]
 fn without_sync_no_command_waits_for_the_disk() {
     let recorded = Recorded::new("faults-no-sync");

@@ -103,8 +103,8 @@ def findHomography(  # noqa: N802
     Without a model the matrix is None and no point is an inlier. Every robust `method`, and OpenCV's ``UsacParams`` as
     `params` or in its place, is this package's own estimation, which is deterministic. It draws at most 50 000 samples,
     or `maxIters` if that is more, to find models of few inliers. The matrix is the least-squares fit to all inliers,
-    whose error counts in both images as by `tiepoint.fit`; OpenCV's counts in the second alone. Of ``USAC_MAGSAC`` it
-    hardly depends on the threshold, and of the other ``USAC_…`` it is the fit to all points within 1.5 thresholds.
+    whose error counts in both images as in `tiepoint.fit`; OpenCV's counts in the second alone. With ``USAC_MAGSAC`` it
+    hardly depends on the threshold, and with the other ``USAC_…`` it is the fit to all points within 1.5 thresholds.
     `method` 0 is the same fit to all points.
     """
     import numpy as np
@@ -141,7 +141,7 @@ def findFundamentalMat(  # noqa: N802
 
     Without a model the matrix is None and no point is an inlier; with fewer than 7 points the inliers are None, too.
     ``FM_8POINT`` is least squares over all points, and so is every method with 8 points; every other method is this
-    package's own robust estimation, by a number that is no method the one for ``FM_LMEDS``, as in OpenCV. Every method
+    package's own robust estimation; a number that is no method counts as ``FM_LMEDS``, as in OpenCV. Every method
     with 7 points gives up to three matrices (9, 3), and is OpenCV's own, if that is installed. Points on a plane,
     beside which there may be wrong pairs, agree with many matrices, of which one is given.
     """

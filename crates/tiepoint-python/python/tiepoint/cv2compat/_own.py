@@ -75,7 +75,7 @@ def is_umat(given: Any) -> bool:
 
 
 def like(given: Any, found: Any, into: Any = None) -> Any:
-    """What was found, as OpenCV's `UMat` where the input, or one in a tuple, was one; if `into` is one, written there."""
+    """The result, as OpenCV's `UMat` if the input, or one of several, was one; written to `into` if that is one."""
     if is_umat(into):
         return opencv().copyTo(opencv().UMat(found), None, into)
     several = given if isinstance(given, tuple) else (given,)
@@ -86,7 +86,7 @@ _BOTH: dict[tuple[Any, Any], Any] = {}
 
 
 def _both(kind: Any, theirs: Any) -> Any:
-    """A class of errors that are of both kinds."""
+    """A class of errors that derives from both classes."""
     if (kind, theirs) not in _BOTH:
         _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
     return _BOTH[kind, theirs]
@@ -155,7 +155,7 @@ class Algorithm(metaclass=_Kind):
 
     #: OpenCV's name of the algorithm.
     _name = ""
-    #: The parameter that ``getX`` and ``setX`` stand for.
+    #: The parameter that ``getX`` and ``setX`` access.
     _accessors: dict[str, str] = {}
 
     def __init_subclass__(cls) -> None:

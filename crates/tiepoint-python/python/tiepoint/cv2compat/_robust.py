@@ -74,9 +74,9 @@ def _robust(
 def _of_plane(
     a: npt.NDArray[Any], b: npt.NDArray[Any], plane: Estimate | None, threshold: float | None = None
 ) -> Estimate | None:
-    """One of the many epipolar geometries with which points of a plane agree, of which `estimate` gives none: the
-    least-squares fit to the inliers of the plane's homography, and whatever else agrees with it; within its greatest
-    error, if there is no threshold."""
+    """One of the many epipolar geometries with which points of a plane agree; `estimate` returns none of them. This one
+    is the least-squares fit to the inliers of the plane's homography. Its inliers are the pairs within the threshold,
+    or, if there is none, within the greatest error of the plane's inliers."""
     if plane is None:
         return None
     try:
@@ -110,13 +110,13 @@ def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, thr
     return found if bool((_errors(found, a, b) <= threshold).all()) else None
 
 
-#: How many homographies of unrelated pairs are taken for a plane.
+#: The expected number of planes (homographies) found in unrelated pairs that is accepted.
 _FALSE_ALARMS = 1e-6
 #: A model with fewer inliers may not be the best one.
 _FEW = 15
-#: Two models are taken for one if the inliers of one have errors of at most this many thresholds by the other.
+#: Two models count as the same if the inliers of one have errors of at most this many thresholds under the other.
 _SAME = 2
-#: The factor from the median of the absolute errors to their deviation, if these are normal.
+#: The factor from the median of the absolute errors to their standard deviation, for normal errors.
 _DEVIATION = 1.4826
 #: Errors beyond this many deviations are those of outliers.
 _WIDE = 2.5
@@ -127,12 +127,12 @@ _NEAR = 1.2
 def _least_median(
     a: Any, b: Any, model: _ModelKind, least: int, iterations: int, confidence: float, cameras: Any = None
 ) -> Estimate | None:
-    """The estimate for OpenCV's LMEDS, which has no threshold: the least error within which a model has enough of the pairs
-    is the median, from which the deviation of the inliers follows, and from that the threshold of the estimate. Enough
-    are the pairs of a minimal sample, which agree with its model whatever the truth is, and half of the other pairs
-    (Rousseeuw and Leroy 1987, chapters 3 and 5). For a map, with which two wrong pairs hardly agree, fewer are enough:
-    more than half of all pairs, and at least two more than a minimal sample; for a homography that is not found so, one
-    more or, if more than half of all pairs, none."""
+    """The estimate for OpenCV's LMEDS, which has no threshold. The median is the least error within which a model has
+    enough of the pairs; the deviation of the inliers follows from it, and from that the threshold of the estimate. Enough
+    are the pairs of a minimal sample, which always agree with its model, and half of the other pairs (Rousseeuw and Leroy
+    1987, chapters 3 and 5). For a map, with which two wrong pairs rarely agree, fewer suffice: more than half of all
+    pairs, and at least two more than a minimal sample. If no homography is found so, one or two fewer are tried, but
+    always more than half of all pairs."""
     import numpy as np
 
     finite = b[np.isfinite(np.hstack([a, b])).all(1)]
@@ -161,7 +161,7 @@ def _within_median(
     confidence: float,
     cameras: Any,
 ) -> Estimate | None:
-    """The estimate of `_least_median` for one number of pairs that are enough."""
+    """The estimate of `_least_median` if `enough` pairs have to agree."""
     import numpy as np
 
     low, high, best = 1e-6 * extent, extent, None
@@ -169,7 +169,7 @@ def _within_median(
         threshold = math.sqrt(low * high)
         found = _robust(a, b, model, threshold, threshold, iterations, confidence, cameras)
         error = math.inf if found is None else float(np.sort(_errors(found, a, b))[enough - 1])
-        # Also an error beyond the threshold is one that a model reaches.
+        # An error above the threshold also counts: this model reaches it.
         if error < high:
             high, best = error, found
         if not error <= threshold:
@@ -253,7 +253,7 @@ def estimated(
         found = _best_by_narrower(found, a, b, model, threshold, *options[1:])
     if found is None and model == "fundamental":
         return _of_plane(a, b, _robust(a, b, "homography", threshold, *options, false_alarms=_FALSE_ALARMS), threshold)
-    # Unrelated pairs have no model by any method if they have none at the threshold that is asked for.
+    # Pairs without a model at the given threshold are unrelated, and have none by any method.
     if found is None or made is None:
         return found
     # The wider threshold of the score may have found another model than that of the few inliers.
@@ -262,17 +262,17 @@ def estimated(
     return made if same or _cost(made, a, b, wide) <= _cost(found, a, b, wide) else found
 
 
-#: OpenCV's scores of models, by its methods: to the squared threshold, to its squared multiple, and over all deviations of
-#: noise up to the greatest.
+#: OpenCV's scores of models, by its methods. Squared errors are cut at the squared threshold by default, at a multiple of
+#: it by MSAC; MAGSAC integrates over all deviations of the noise up to the greatest.
 _MSAC, _MAGSAC = 1, 2
 _SCORES = {USAC_MAGSAC: _MAGSAC} | dict.fromkeys((USAC_DEFAULT, USAC_PARALLEL, USAC_FM_8PTS, USAC_FAST, USAC_ACCURATE, USAC_PROSAC), _MSAC)
 #: Up to this many thresholds an error counts by its square, as in OpenCV (9/4 of the squared threshold).
 _MSAC_WIDTH = 1.5
-#: The greatest error of an inlier for MAGSAC, in pixels, as in OpenCV; and the part of the extent of the points, which may have
-#: another unit, that it is at most.
+#: The greatest error of an inlier for MAGSAC, in pixels, as in OpenCV; and its upper limit as a part of the extent of the
+#: points, whose unit may not be pixels.
 _WIDEST = {"homography": 8.0, "affine": 7.5, "similarity": 7.5, "fundamental": 2.5 * math.sqrt(2), "essential": 2.5}
 _OF_EXTENT = 0.01
-#: How many deviations of the noise that is; 99 % of the errors in two directions are nearer.
+#: That error as a multiple of the deviation of the noise; 99 % of the errors in two directions are smaller.
 _QUANTILE = 3.04
 
 

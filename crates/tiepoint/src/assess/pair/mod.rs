@@ -1,30 +1,30 @@
 //! Whether tie points and their model can be believed.
 //!
-//! Inliers are by definition near the model, so they do not show that it is wrong. The following does:
+//! Inliers are near the model by definition, so they cannot show that it is wrong. The following can:
 //!
-//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. A wrong match
-//!   lies anywhere, and its features have any scale and turn. So a rejected match with the model's scale and turn, not
-//!   far from the predicted place, whose neighbours deviate as it does, is likely right, and the model wrong there: depth
-//!   moves places by a few per cent of the picture. They are counted in nine parts of A, three by three.
-//! - **Residuals** of the first matches near a map: noise differs from match to match, but depth moves neighbours alike,
-//!   even where it is too small to make matches outliers ([`deviations`](super::deviations)).
-//! - **Chance.** Wrong matches are spread evenly about the predicted place, so the number of matches in a ring just
-//!   outside the threshold gives that of wrong ones inside.
+//! - **First matches**, found without a model: how many agree with it, and how many of the others are right. A wrong
+//!   match lies anywhere, with any scale and turn of its features. So a rejected match with the model's scale and turn,
+//!   not far from the predicted point, whose neighbours deviate as it does, is likely right, and the model is wrong
+//!   there: depth displaces points by a few per cent of the picture. They are counted in 3 × 3 parts of A.
+//! - **Residuals** of the first matches near a map: noise differs from match to match, but depth displaces neighbours
+//!   in the same way, even where it is too small to make matches outliers ([`deviations`](super::deviations)).
+//! - **Chance.** Wrong matches are spread evenly about the predicted point, so their number within the threshold
+//!   follows from the number of matches in a ring just outside it.
 //! - **Scale and turn** of the inliers, which the model did not use.
-//! - **Number and spread** of the inliers over the nine parts. Those at one place, such as a row of a file that is there
-//!   twice, count once.
-//! - **Unmoved** pictures: if nothing moved, there are inliers wherever there are features. Captions, frames and logos on
-//!   pictures of different things give inliers only where they are.
-//! - **Parallax**: an epipolar geometry needs inliers off the plane that most of them lie on, where there is one. Those off a
-//!   plane deviate as their neighbours do. Wrong matches of what repeats itself on a plane obey an epipolar geometry, too,
-//!   but their neighbours lie on the plane.
+//! - **Number and spread** of the inliers over the nine parts. Inliers at the same points, such as a row that a file
+//!   holds twice, count once.
+//! - **Unmoved** pictures: if nothing moved, there are inliers wherever there are features. A caption, frame or logo on
+//!   pictures of different things gives inliers only on itself.
+//! - **Parallax**: if most inliers lie on a plane, an epipolar geometry needs others off that plane, which deviate from
+//!   it as their neighbours do. Wrong matches of a repeated pattern on the plane obey an epipolar geometry, too, but
+//!   their neighbours lie on the plane.
 //! - **Reach**: in parts without inliers a map is extrapolated. The residuals that neighbours have in common grow there
 //!   as the variance of a least-squares fit does ([`reach`](super::reach)).
 //!
 //! Pictures that were tied by their structure have no first search, and their places have no scale or turn. The share
-//! of the places that agree is used in place of the first matches. The map was fitted to the same places, so this share
-//! hardly shows that a map is wrong. It is shown by other maps that fit as well: by the number of places of the search
-//! that agree on another map, and by structure that repeats itself.
+//! of the places that agree replaces the first matches. It hardly reveals a wrong map, because the map was fitted to
+//! the same places. What reveals one are other maps that fit as well: the number of places of the search that agree on
+//! another map, and structure that repeats itself.
 
 #[cfg(test)]
 mod tests;
@@ -45,10 +45,10 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// Rejected first matches count against the model if they are off by more than this many thresholds. Right matches of
-/// large features are off by less, and by default the second search looks no farther than this.
+/// large features are off by less, and by default the second search reaches this far.
 const FAR: f64 = 2.0;
-/// Rejected first matches count against the model if they are off by at most this share of the longer side: depth moves
-/// places by less, and few wrong matches are that near.
+/// Rejected first matches count against the model if they are off by at most this share of the longer side: depth
+/// displaces points by less, and few wrong matches are that near.
 const NEAR: f64 = 0.125;
 /// The residual that neighbours have in common counts only if it, or the reach, is at least this share of the
 /// threshold: lenses bend pictures by less.
@@ -57,7 +57,7 @@ const BENT: f64 = 1.0 / 3.0;
 const RING: f64 = 1.2;
 /// The outer edge where there was no second search.
 const OUTER: f64 = 2.0;
-/// The fewest matches that tell something about a part of the picture.
+/// Fewer matches than this in a part of the picture say nothing about the model there.
 const TELLING: usize = 8;
 /// The fewest inliers with which a part supports the model.
 const SUPPORTED: usize = 3;
@@ -73,28 +73,28 @@ const MISFIT: [f64; 2] = [1.0, 2.0];
 const COMMON: [f64; 2] = [0.7, 0.85];
 /// The share of the first matches that agree with a map; below.
 const AGREEING: [f64; 2] = [0.15, 0.02];
-/// The share of first matches that agree with an epipolar geometry; below. A band along a line takes many by chance.
+/// The share of first matches that agree with an epipolar geometry; below. Many lie in the band along a line by chance.
 const AGREEING_BAND: [f64; 2] = [0.3, 0.1];
 /// The share of inliers that are expected by chance.
 const CHANCE: [f64; 2] = [0.2, 0.5];
 /// The share of the inliers whose scale or turn contradicts the model.
 const CONTRARY: [f64; 2] = [0.2, 0.5];
-/// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses what chance explains);
-/// fewer than some tens do not show whether neighbours deviate alike.
+/// The number of inliers; below. A homography gets up to seven by chance (`false_alarms` refuses models that chance
+/// explains); fewer than some tens do not show whether neighbours deviate in the same way.
 const INLIERS: [f64; 2] = [40.0, 8.0];
 /// The share of the parts seen in both pictures that support the model; below.
 const SPREAD: [f64; 2] = [0.6, 0.3];
 /// How far a map is likely off where no inlier is near, in thresholds.
 const REACH: [f64; 2] = [1.0, 2.0];
-/// The share of places that agree, tied by structure or given; below.
+/// The share of the places tied by structure, or of the given matches, that agree; below.
 const PLACES: [f64; 2] = [0.9, 0.6];
-/// The same of corners that were matched near a map by their structure, for an epipolar geometry. Most corners that two sensors
-/// show are not alike: of 14 right pairs 0.21 to 0.45 agreed.
+/// The share of the corners matched by structure near a map that agree with an epipolar geometry; below. Most corners
+/// look different to two sensors: in 14 right pairs 0.21 to 0.45 agreed.
 const CORNERS: [f64; 2] = [0.2, 0.1];
 /// The places that agree on another map, as a share of those that agree on this one.
 const RIVAL: [f64; 2] = [AMBIGUOUS, 1.0];
-/// The first matches that agree with a rival map (this one displaced, or a similarity), as a share of those that agree with
-/// this one.
+/// The number of first matches that agree with a rival map (this map displaced, or a similarity), as a share of those
+/// that agree with this map.
 const DISPLACED: [f64; 2] = [0.25, 1.0];
 /// The fewest matches of a rival map.
 const SEVERAL: usize = 5;
@@ -106,32 +106,34 @@ const SAMPLES: usize = 500;
 /// If the map moves nothing: the share of the cells with features that have an inlier; below. Two pictures of one scene, one
 /// much darker, have 0.7.
 const UNMOVED: [f64; 2] = [0.7, 0.0];
-/// The same if the map only shifts the picture. Right pairs, with noise and other light, have 0.72 to 0.97; a caption or a
-/// logo that two pictures of different things have in different places 0.29 to 0.58, and up to 0.83 if it fills half of the
-/// overlap.
+/// The same if the map only shifts the picture. Right pairs, with noise and other light, have 0.72 to 0.97. A caption
+/// or logo at different places of two pictures of different things has 0.29 to 0.58, and up to 0.83 if it fills half of
+/// the overlap.
 const SHIFTED: [f64; 2] = [0.6, 0.0];
-/// Such a map's derivatives differ from those of a shift by less than this.
+/// A map only shifts the picture if its derivatives differ from those of a translation by less than this.
 const UPRIGHT: f64 = 0.1;
 /// The agreement of structure if the map moves nothing; below.
 const UNLIKE: [f64; 2] = [LIKE, 0.0];
 /// The correlation of grey values if structure says that nothing moved. Pictures of two sensors have −0.2 to 0.34.
 const IN_COMMON: [f64; 2] = [0.35, f64::INFINITY];
-/// The share of the inliers that stayed where they are; above. A map between dust and a scene that moved by a pixel or two has
-/// 0.3 to 0.6.
+/// The share of the inliers that did not move; above. A map between resting dust and a scene that moved by a pixel or
+/// two has 0.3 to 0.6.
 const STAYED: [f64; 2] = [0.2, f64::INFINITY];
-/// An inlier stayed if it moved by less than this part of its residual, and that is above this many pixels.
+/// An inlier did not move if its motion is below the first number times its residual, and this is above the second
+/// (px).
 const STAYS: [f64; 2] = [1.0 / 3.0, 0.2];
-/// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in scenes with
-/// depth 0.37 or more. It counts if at least [`ON_PLANE`] of the inliers lie on one plane.
+/// The share of the inliers off the plane whose neighbours deviate as they do; below. On planes it is 0 to 0.1, in
+/// scenes with depth 0.37 or more. It counts if at least the share [`ON_PLANE`] of the inliers lies on one plane.
 const PARALLAX: [f64; 2] = [0.25, 0.1];
 const ON_PLANE: f64 = 0.75;
-/// The places on which the halves of a picture agree, less [`BY_CHANCE`], as a share of the places that agree on the map. Right
-/// pairs have at most 0.19, two parts of one facade at least 0.57.
+/// The number of places on which the halves of a picture agree, less [`BY_CHANCE`], as a share of the places that agree
+/// on the map. Right pairs have at most 0.19, two parts of one facade at least 0.57.
 const HALVES: [f64; 2] = [0.35, 1.0];
 /// Halves that show different things agree on 6 to 19 places by chance.
 const BY_CHANCE: usize = 12;
-/// The share of the ninths of the overlap in which structure agrees by chance alone, though it agrees elsewhere. Of 40 right pairs of
-/// two sensors one had a part; maps that were right in the middle and off by 12 to 57 px at an edge had one to three.
+/// The share of the ninths of the overlap in which structure agrees by chance alone, though it agrees elsewhere. One of
+/// 40 right pairs of two sensors had such a ninth; maps right in the middle and off by 12 to 57 px at an edge had 1 to
+/// 3.
 const PARTS_BY_CHANCE: [f64; 2] = [0.05, 0.5];
 /// The correlation of structure with itself displaced.
 const REPEATS: [f64; 2] = [0.6, 0.9];
@@ -148,7 +150,7 @@ const FIXED: &str = "Captions, a frame, dust or hot pixels on pictures of differ
 /// What to do if some of the inliers do not move with the others.
 const STAYING: &str = "Dust, hot pixels or a caption on a scene that moved a little? Mask them (`--mask`, `--mask-b`), or take a smaller \
                        `--inlier-distance`";
-/// What to do about inliers that are there by chance.
+/// What to do if many inliers are due to chance.
 const FEWER: &str = "Leave out weak matches (`--ratio 0.7`, `--no-rematch`)";
 
 /// What to do where another map may be right.
@@ -177,7 +179,7 @@ fn other_maps(of: Alternatives, is_epipolar: bool, reasons: &mut Vec<Reason>) {
         text: format!("the structure resembles itself {repeats_px:.0} px away (correlation {repeats:.2})"),
         next: Some(LOOK.into()),
     });
-    // In a scene with depth, structure off the plane of the map that led the search need not agree with it.
+    // In a scene with depth, structure off the plane of the map by which the search was guided need not agree with it.
     if !is_epipolar {
         let text = format!("in {by_chance} of {parts} parts structure agrees no better than by chance");
         let share = by_chance as f64 / parts.max(1) as f64;
@@ -185,7 +187,7 @@ fn other_maps(of: Alternatives, is_epipolar: bool, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// The most of these displacements that lie in a square of three times `side`.
+/// The largest number of these displacements in a block of 3 × 3 cells of side `side`.
 fn most_alike(displacements: impl Iterator<Item = [f64; 2]>, side: f64) -> usize {
     let mut counts: HashMap<[i64; 2], usize> = HashMap::new();
     displacements.for_each(|by| *counts.entry(by.map(|v| (v / side).floor() as i64)).or_default() += 1);
@@ -194,7 +196,7 @@ fn most_alike(displacements: impl Iterator<Item = [f64; 2]>, side: f64) -> usize
     counts.keys().map(within).max().unwrap_or(0)
 }
 
-/// How many matches agree on one similarity, estimated from [`SEEN`] of them at most; 0 where chance could explain it.
+/// About how many matches agree on a similarity, estimated from at most [`SEEN`] of them; 0 if chance could explain it.
 fn on_a_similarity(pairs: Vec<Correspondence>, threshold: f64) -> usize {
     let step = pairs.len().div_ceil(SEEN).max(1);
     let seen: Vec<_> = pairs.into_iter().step_by(step).collect();
@@ -210,24 +212,24 @@ pub struct Cell {
     pub inliers: usize,
     /// Their median residual, in pixels; none without inliers.
     pub residual_px: Option<f64>,
-    /// First matches, or given ones, there that agree with the model.
+    /// First matches (or given matches) there that agree with the model.
     pub agreeing: usize,
-    /// Rejected first matches, or given ones, there that are likely right: of its scale and turn if they have any, beyond two thresholds and within an
-    /// eighth of the picture, with neighbours that deviate as they do.
+    /// First (or given) matches there that the model rejects but that are likely right: two thresholds to an eighth of
+    /// the longer side away, with the model's scale and turn if known, and with neighbours that deviate as they do.
     pub near: usize,
-    /// The median residual of the near ones, in pixels: how wrong the model is there, if it is; none of fewer than
-    /// eight.
+    /// The median residual of these likely right matches, in pixels: how far off the model is there; none if there are
+    /// fewer than eight.
     pub off_px: Option<f64>,
 }
 
 impl Cell {
-    /// The number of matches that count for the model: the first matches, or given ones, that agree or, if that is more, half of the
-    /// inliers, because the second search adds many inliers to a right model.
+    /// The number of matches that count for the model: the agreeing first (or given) matches or, if that is more, half
+    /// of the inliers, because the second search adds many inliers to a right model.
     fn taken(&self) -> f64 {
         (self.agreeing as f64).max(0.5 * self.inliers as f64)
     }
 
-    /// How far the model is off there, where it rejects more right matches than it accepts.
+    /// How far the model is off there, in pixels, if it rejects more right matches than it accepts.
     pub fn misfit_px(&self) -> Option<f64> {
         self.off_px.filter(|_| self.near as f64 > self.taken())
     }
@@ -238,7 +240,7 @@ impl Cell {
 pub struct PairEvidence {
     /// Matches of the last search, or given ones.
     pub matches: usize,
-    /// How many of the given matches their file takes for right, if it marks others as wrong.
+    /// The number of given matches that their file marks as right, if it marks others as wrong.
     #[serde(skip)]
     pub chosen: Option<usize>,
     /// Inliers among them.
@@ -270,27 +272,28 @@ pub struct PairEvidence {
     pub unlike: Option<f64>,
     /// [`TiePoints::fixed`].
     pub fixed: Option<f64>,
-    /// The share of the inliers that did not move although the map moves them; none where the model is no map.
+    /// The share of the inliers that did not move although the map moves them; none if the model is no map.
     pub stayed: Option<f64>,
-    /// Of the inliers that lie off the plane of most inliers, the share whose neighbours deviate from it as they do;
-    /// none where the model is a map, or fewer than three quarters of the inliers lie on one plane.
+    /// Of the inliers off the plane of most inliers, the share whose neighbours deviate from it as they do; none if the
+    /// model is a map, or fewer than three quarters of the inliers lie on one plane.
     pub parallax: Option<f64>,
-    /// The share of the residuals of first matches that neighbours have in common; none where the model is no map, and of
-    /// few matches.
+    /// The share of the residuals of first (or given) matches that neighbours have in common; none if the model is no
+    /// map, and for few matches.
     pub common: Option<f64>,
-    /// The root mean square of this part, in pixels.
+    /// The root mean square of the common part of the residuals, in pixels.
     pub common_px: Option<f64>,
-    /// How far the map is likely off in the worst part that both pictures show, in pixels, by what neighbours have in common
-    /// and by the noise of the inliers; none of a model that is no map, and where too few inliers determine it.
+    /// The likely error of the map in the worst part that both pictures show, in pixels, from the common part of the
+    /// residuals and the noise of the inliers; none if the model is no map, or too few inliers determine it.
     pub reach_px: Option<f64>,
-    /// What speaks for other maps; none where pictures were not tied by their structure.
+    /// Evidence for other maps; none if pictures were not tied by their structure.
     pub alternatives: Option<Alternatives>,
-    /// A match below this distance is an inlier.
+    /// The residual up to which a match is an inlier, in pixels.
     #[serde(skip)]
     pub threshold_px: f64,
     /// Nine parts of A, row by row.
     pub cells: [Cell; 9],
-    /// The number of parts whose middle a map takes to a place in B; all nine for epipolar geometry.
+    /// The number of parts not masked in A whose middle the map takes into a part of B that is not masked either; for
+    /// an epipolar geometry, the number not masked in A.
     pub shared: usize,
     /// The model.
     #[serde(skip)]
@@ -307,7 +310,7 @@ impl PairEvidence {
         options: &TieOptions,
     ) -> Option<Self> {
         let model = tie.b_from_a?;
-        // Features of other programs may not know the size of their picture: they reach about as far as it does.
+        // Features of other programs may lack the size of their picture; it is about the extent of the keypoints.
         let extent = |keypoints: &[Keypoint], along: fn(&Keypoint) -> f32| {
             (keypoints.iter().map(along).fold(0.0, f32::max).ceil() as usize).saturating_add(1)
         };
@@ -336,14 +339,14 @@ impl PairEvidence {
         for &i in &tie.inliers {
             taken[place(&tie.matches[i])].push(last[i]);
         }
-        // Whether neighbours deviate alike is seen in given matches, too. Places tied by structure were fitted already.
+        // Common deviations of neighbours show in given matches, too. Places tied by structure were fitted already.
         let is_given = !has_descriptors && tie.alternatives.is_none();
         let measured = if is_given { &tie.matches } else { &tie.first };
         let first = residuals_of(measured);
         for (m, residual) in measured.iter().zip(&first) {
             cells[place(m)].agreeing += usize::from(*residual <= threshold);
         }
-        // The first matches, or given ones, that are not far from a map, with their residuals.
+        // The first (or given) matches that are not far from a map, with their residuals.
         let (within, deviations): (Vec<_>, Vec<_>) = measured
             .iter()
             .zip(first)
@@ -407,7 +410,7 @@ impl PairEvidence {
         let misfit = common.zip(amplification(model.kind(), &middles(size, &inliers), shown));
         let misfit = misfit.map(|(common, by)| common.rms_px * by);
         let places: Vec<_> = inliers.iter().map(|k| from_middle(size, k)).collect();
-        // Along one axis.
+        // The noise along one axis.
         let noise_px = tie.rms_px * std::f64::consts::FRAC_1_SQRT_2;
         let noise = amplification_of_noise(model.kind(), &places, shown).map(|by| noise_px * by);
         Some(Self {
@@ -587,7 +590,7 @@ impl PairEvidence {
         Assessment::of(reasons)
     }
 
-    /// Whether neighbours deviate alike from a map.
+    /// Adds the share of the residuals that neighbouring matches have in common.
     fn alike(&self, reasons: &mut Vec<Reason>) {
         if let Some((share, px)) = self.common.zip(self.common_px) {
             let of = percent(share);
@@ -600,7 +603,7 @@ impl PairEvidence {
         }
     }
 
-    /// What a map rejects of matches that are likely right because their neighbours deviate alike: of the `which` matches.
+    /// Adds how many matches a map rejects that are likely right, as neighbours deviate as they do; `which` names them.
     fn rejected(&self, which: &str, reasons: &mut Vec<Reason>) {
         let rejected: f64 = self.cells.iter().map(|cell| cell.near as f64).sum();
         let taken: f64 = self.cells.iter().map(Cell::taken).sum();
@@ -645,7 +648,7 @@ impl PairEvidence {
             self.rejected("first", reasons);
             self.alike(reasons);
         }
-        // The list begins with the plainest figure if the model is good, otherwise with what contradicts it.
+        // This figure, the simplest, comes first if it is good, otherwise after those that contradict the model.
         reasons.insert(if first.verdict == Verdict::Good { 0 } else { reasons.len() }, first);
         if let Some(rival) = self.rival.filter(|rival| *rival >= SEVERAL) {
             let text = format!(
@@ -659,15 +662,15 @@ impl PairEvidence {
     }
 }
 
-/// A match contradicts a map if the scales of its features differ by this factor from what the map says there: an
-/// octave, of which right matches on a plane stay far within.
+/// A match contradicts a map if the ratio of its features' scales differs by this factor from the map's scale there: an
+/// octave; right matches on a plane differ by far less.
 const SCALE: f64 = 2.0;
-/// A match also contradicts a map if its features are rotated by more than 45° against it; this is the cosine.
+/// A match also contradicts a map if the rotation between its features differs by more than 45° from it; the cosine.
 const TURN: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// Round features, such as stars, have no direction that means anything, while wrong matches contradict a map by scale as well as
-/// by turn. So if there are at least the first number of inliers, and fewer than one in the second number contradicts the map
-/// by its scale, turns do not count.
+/// The direction of round features, such as stars, is arbitrary, while wrong matches contradict a map both by scale and
+/// by turn. So turns do not count if there are at least the first number of inliers, of which fewer than one in the
+/// second number contradicts the map by its scale.
 const ROUND: [usize; 2] = [20, 20];
 
 /// The number of inliers that contradict the map by their scale or turn.
@@ -731,7 +734,7 @@ fn different<'k>([a, b]: [&'k [Keypoint]; 2], tie: &TiePoints) -> Vec<&'k Keypoi
     ends.filter(is_new).map(|[a, _]| a).collect()
 }
 
-/// Which of the nine parts of a picture have their middle in the other, where no mask hides it.
+/// Which of the nine parts of A have their middle in a part of B that no mask hides.
 fn shown(b_from_a: &Homography, a: Size, b: Size, hidden: &[bool; 9]) -> [bool; 9] {
     let middle = |k: usize, length: usize| (2 * k + 1) as f64 / 6.0 * length as f64;
     let part = |v: f64, length: usize| (3.0 * v / length as f64) as usize;
@@ -750,7 +753,7 @@ fn from_middle(size: Size, k: &Keypoint) -> [f64; 2] {
     [along(k.x, size.width), along(k.y, size.height)]
 }
 
-/// The middle of the inliers in each part of a picture that supports the model, in the same coordinates.
+/// The centroid of the inliers in each part of a picture that supports the model, in the same coordinates.
 fn middles(size: Size, inliers: &[&Keypoint]) -> Vec<[f64; 2]> {
     let mut sums = [(0_usize, [0.0; 2]); 9];
     for k in inliers {

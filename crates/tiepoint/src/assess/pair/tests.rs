@@ -8,12 +8,12 @@ use crate::numeric::Random;
 use crate::register::{RegisterInput, RegisterOptions, tie_images};
 use crate::synth::Texture;
 
-/// A picture of the texture at the places that its pixels show.
+/// A picture whose pixels show the texture at the points to which `back` maps them.
 fn picture(back: impl Fn([f64; 2]) -> [f64; 2]) -> AnyImage {
     picture_seen(back, |_, grey| grey)
 }
 
-/// As [`picture`], of the grey values that `seen` makes of a place and the texture's.
+/// As [`picture`], with grey values that `seen` computes from a pixel's position and the grey of the texture.
 fn picture_seen(back: impl Fn([f64; 2]) -> [f64; 2], seen: impl Fn([f64; 2], f64) -> f64) -> AnyImage {
     Image::from_fn(Size::new(480, 360), |x, y| {
         let place = [x as f64, y as f64];
@@ -57,13 +57,13 @@ fn a_plane_is_good_and_relief_under_a_homography_poor() {
     let steps = picture(|[x, y]| [x + if ((x / 80.0) as u32).is_multiple_of(2) { 2.0 } else { -2.0 }, y]);
     let shallow = assessed(&flat, &steps, ModelKind::Homography, &NOT_GOOD);
     assert_eq!(shallow.reasons[0].measure, "residuals", "{shallow}");
-    // A slope that gets steeper to the right, where a third without texture, as water, has no inlier to show it.
+    // A slope that gets steeper to the right, where a third without texture, such as water, has no inliers to show it.
     let part_blank = |back: fn([f64; 2]) -> [f64; 2]| {
         picture_seen(back, |[x, _], grey| if x < 320.0 { grey } else { 128.0 })
     };
     let rising = |[x, y]: [f64; 2]| [x + 30.0 * ((x - 160.0) / 320.0).powi(3), y];
     assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Homography, &NOT_GOOD);
-    // An affine map cannot follow it either, and is continued as far.
+    // An affine map cannot follow it either, and is extrapolated as far.
     let hidden = assessed(&part_blank(|p| p), &part_blank(rising), ModelKind::Affine, &NOT_GOOD);
     let mut next = hidden.reasons.iter().filter_map(|reason| reason.next.as_deref());
     assert!(next.all(|next| !next.contains("--model affine")), "the model it has already: {hidden:?}");
@@ -76,7 +76,7 @@ fn a_plane_is_good_and_relief_under_a_homography_poor() {
     assessed(&flat, &relief, ModelKind::Fundamental, &GOOD);
 }
 
-/// Spots of these radii at places that a map moves, on the grey values that a picture has.
+/// Spots with these centres and radii, moved by the map `back`, on a background `grey`.
 fn spotted(
     spots: &[([f64; 2], f64)],
     back: impl Fn([f64; 2]) -> [f64; 2],
@@ -116,7 +116,7 @@ fn what_is_fixed_to_a_sensor_is_doubtful() {
     assert!(found.reasons.iter().any(|r| r.measure == "fixed"), "{found}");
 }
 
-/// Dust on a scene that moves by less than the threshold: the map lies between both.
+/// Dust that stays on a scene that moves by less than the threshold: the map lies between the two motions.
 #[test]
 fn a_map_between_two_motions_is_doubtful() {
     let dust = spots(40, [4.0, 7.0]);
@@ -149,7 +149,7 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
     assert_eq!(doubtful.reasons[0].measure, "unmoved", "{doubtful}");
     let darker = picture_seen(|p| p, |_, grey| 0.4 * grey);
     assessed(&framed(0.0), &darker, ModelKind::Homography, &GOOD);
-    // What is in the frame has no features, so that they agree wherever there are any.
+    // The picture inside the frame has no features, so inliers lie wherever there are features.
     let faint = |seed: u64| {
         picture_seen(
             |p| p,
@@ -172,7 +172,7 @@ fn a_frame_on_pictures_of_two_things_is_doubtful() {
     let unlike = assessed(&framed(0.0), &turned(3000.0), ModelKind::Homography, &NOT_GOOD);
     assert!(unlike.reasons.iter().any(|r| r.measure == "unlike"), "{unlike}");
     assessed(&framed(0.0), &turned(0.0), ModelKind::Homography, &GOOD);
-    // A caption on pictures of which one lacks the last rows. The map may move what is far from it.
+    // A caption on two pictures, one of which lacks the last rows. The map may move pixels far from the caption.
     let caption = |[_, y]: [f64; 2]| y < 40.0;
     let captioned = |by: f64| picture(|p| if caption(p) { p } else { [p[0] + by, p[1]] });
     let AnyImage::U8(whole) = captioned(3000.0) else { panic!("bytes") };
@@ -219,7 +219,7 @@ fn anywhere(random: &mut Random) -> [f64; 2] {
     [random.range(0.0, 400.0), random.range(0.0, 300.0)]
 }
 
-/// Matches of the keypoints of the same number.
+/// Matches of keypoints with equal indices.
 fn one_to_one(count: usize) -> Vec<Match> {
     (0..count as u32).map(|i| Match { a: i, b: i, distance: 1.0, ratio: 0.5 }).collect()
 }
@@ -229,7 +229,7 @@ fn evidence(a: &[Keypoint], b: &[Keypoint], tie: &TiePoints) -> PairEvidence {
     PairEvidence::of([a, b], [Size::new(400, 300); 2], tie, &TieOptions::default()).unwrap()
 }
 
-/// Corners of structure that agree with an epipolar geometry are fewer than places that agree with a map.
+/// A smaller share of structure's corners agrees with a right epipolar geometry than of places with a right map.
 #[test]
 fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
     let mut random = Random::new(4);
@@ -268,7 +268,7 @@ fn few_places_contradict_a_map_and_not_an_epipolar_geometry_of_structure() {
     }
 }
 
-/// Given matches that are inliers of a homography over a ridge of 2.5 px: all agree, and neighbours deviate alike.
+/// Given matches, inliers of a homography over a ridge of 2.5 px: all agree, but neighbours deviate in the same way.
 #[test]
 fn relief_is_seen_in_given_matches() {
     let mut random = Random::new(6);
@@ -283,7 +283,7 @@ fn relief_is_seen_in_given_matches() {
     }
 }
 
-/// Places that are given many times are worth no more than once.
+/// Points that are given many times count once.
 #[test]
 fn inliers_at_one_place_count_once() {
     let mut random = Random::new(8);
@@ -308,7 +308,7 @@ fn inliers_at_one_place_count_once() {
     }
 }
 
-/// First matches agree on a map, and some on another: the same displaced, where a thing repeats itself, or one that also turns.
+/// Some first matches agree on another map: this map displaced, as by a repeated pattern, or one that also rotates.
 #[test]
 fn matches_on_another_map_are_doubtful() {
     let mut random = Random::new(5);
@@ -410,7 +410,7 @@ fn masked_parts_do_not_count() {
     }
 }
 
-/// 400 matches of a plane, and 60 others: displaced on the plane as what repeats itself, or of a thing before it.
+/// 400 matches of a plane and 60 others: of a repeated pattern on the plane, or of an object in front of it.
 #[test]
 fn an_epipolar_geometry_of_a_plane_is_poor() {
     let mut random = Random::new(2);

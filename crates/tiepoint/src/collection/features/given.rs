@@ -66,9 +66,9 @@ impl<'o> Given<'o> {
     }
 }
 
-/// Descriptors this many times as long as the greatest distance of a match are not those for which it was meant.
+/// Descriptors longer, on average, than this many times the greatest distance of a match do not suit that distance.
 const FAR_TOO_LONG: f64 = 10.0;
-/// Shorter ones count as unit vectors, for which every distance is meant.
+/// Descriptors up to this length count as unit vectors, which suit any distance.
 const UNIT: f64 = 2.0;
 
 /// Fails for floats so long that hardly any two are within the greatest distance of a match, meant for unit vectors.

@@ -173,7 +173,7 @@ impl Collection {
         Ok(Extracted { searched: 1, turned, ..Extracted::default() })
     }
 
-    /// What `find` gives for a photograph of the size that it is told, and whether the photograph is not stored upright.
+    /// The features that `find` returns for the size of a photograph, and whether the photograph is not stored upright.
     fn given(
         &self,
         index: usize,
@@ -341,8 +341,8 @@ impl Collection {
         Ok(Sources { photograph: bytes, beside, origin })
     }
 
-    /// Those of these photographs that cannot be searched without another scan, with the reasons; the folder alone if it is
-    /// not there. Content is read only where length or times have changed.
+    /// The photographs among these that cannot be searched without another scan, with the reasons; only the folder if
+    /// that is missing. Content is read only where length or times have changed.
     pub(super) fn changed(&self, photographs: &[usize], cpu: &Cpu) -> Result<Vec<(String, String)>> {
         if !photographs.is_empty() && !self.root().is_dir() {
             return Ok(vec![(self.root().display().to_string(), NO_ROOT.into())]);
@@ -372,7 +372,7 @@ impl Collection {
         }
     }
 
-    /// The error for a missing stage, or that for missing features, which come before.
+    /// The error for missing features if there are any, because that stage comes first; otherwise `missing`.
     pub(super) fn unless_without_features(&self, states: &[State], missing: Error) -> Error {
         let first = states.iter().position(State::is_missing);
         first.map_or(missing, |index| self.without_features(index))
@@ -418,8 +418,8 @@ const NO_FEATURES: &str = "holds no features";
 const NO_ROOT: &str = "this folder of photographs is not there on this machine; give it the same path on every machine, or run \
                        the stage `scan` again";
 
-/// The content of a file, unless it has changed since the scan. Where the scan did not read the content, a file of the
-/// same length that `as_described` finds to be what the scan recorded has only been touched, and counts as scanned.
+/// The content of a file, unless it has changed since the scan. If the scan did not read the content, a file of the
+/// same length for which `as_described` is true counts as unchanged although its times differ.
 fn as_scanned(
     path: &Path,
     scanned: &FileVersion,

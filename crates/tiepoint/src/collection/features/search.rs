@@ -32,10 +32,10 @@ use tiepoint_gpu::lock;
 /// Photographs that a GPU searches at a time: a fixed number, because the memory it keeps fits batches of one length.
 const BATCH: usize = 8;
 
-/// How often a GPU's thread looks whether the GPU is open by now.
+/// The interval at which threads check whether a GPU is open.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long kernels that are compiled take to load, beside other work.
+/// The time that compiled kernels take to load while other work runs.
 const LOADED: Duration = Duration::from_millis(200);
 
 /// The search of some photographs.
@@ -51,7 +51,7 @@ pub(super) struct Extraction<'c> {
     /// The photographs to search.
     todo: &'c [usize],
     unreadable: Mutex<Vec<(usize, String)>>,
-    /// Photographs that are to be tried again.
+    /// Photographs that must be tried again, and why.
     failed: Mutex<Vec<(usize, String)>>,
     /// Photographs with given features that are not stored upright.
     turned: Mutex<Vec<usize>>,
@@ -181,7 +181,7 @@ impl<'c> Extraction<'c> {
         let writers = if gpus.is_empty() { 0 } else { threads.clamp(1, 4) };
         let shared = &Shared::new(&gpus, readers, threads + BATCH * gpus.len());
         let (to_write, found) = sync_channel::<(Photograph, Features)>(threads.max(2 * BATCH));
-        // Only the writing jobs own this end, so that sending fails once they have ended for whatever reason.
+        // Only the writing jobs hold the receiver, so that sending fails once they have ended for whatever reason.
         let found = Arc::new(Mutex::new(found));
         let handed_over = &cpu.inner_cancel();
         let mut jobs: Vec<Job<'_>> = Vec::new();
@@ -198,7 +198,7 @@ impl<'c> Extraction<'c> {
         }
         for (gpu, finder) in gpus.iter().zip(&finders) {
             let to_write = to_write.clone();
-            // A GPU that is named alone is open before the first photograph is read, so it does all of the work.
+            // If only a GPU was requested, it is open before the first photograph is read, and does all of the work.
             let known = shared.opened(gpu, finder)?;
             jobs.push(Box::new(move |stop| {
                 if known.map_or_else(|| shared.wait_for(gpu, finder, stop), Ok)? {

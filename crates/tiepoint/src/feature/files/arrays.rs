@@ -54,7 +54,7 @@ impl Array {
         KINDS.into_iter().find(|(name, _)| *name == self.kind).map_or(1, |(_, width)| width)
     }
 
-    /// This array without first axes of length 1 beyond `axes` of them.
+    /// This array without leading axes of length 1, as long as it has more than `axes` axes.
     pub(crate) fn with_axes(mut self, axes: usize) -> Self {
         while self.shape.len() > axes && self.shape[0] == 1 {
             self.shape.remove(0);
@@ -106,8 +106,8 @@ impl Array {
     }
 }
 
-/// The features in the arrays that `find` gives for a name. If there are as many descriptors as values of each,
-/// `square` tells whether they are rows or columns.
+/// The features in the arrays that `find` returns by name. If the array of descriptors is square and their lengths do
+/// not tell whether they are rows or columns, they are what `square` says.
 pub(crate) fn features(
     find: impl Fn(&str) -> Result<Option<Array>, String>,
     square: Lie,
@@ -177,8 +177,8 @@ pub(crate) enum Lie {
 /// Descriptors have one length to within this share of it.
 const ONE_LENGTH: f32 = 0.02;
 
-/// How descriptors lie in a square array of as many features as a descriptor has values, by their lengths, if only rows or
-/// only columns have one length.
+/// Whether descriptors are the rows or the columns of a square array: those that all have one length, if the others do
+/// not.
 fn lie_by_lengths(values: &[f32], n: usize) -> Option<Lie> {
     let of_one_length = |value: fn(&[f32], [usize; 3]) -> f32| {
         let of = |i| (0..n).map(move |j| value(values, [n, i, j]));

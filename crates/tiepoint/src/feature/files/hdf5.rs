@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// The largest array that is read: descriptors of two million features of 256 floats.
 const MOST_BYTES: usize = 1 << 31;
-/// An array may be this many times as large as its file, which is more than deflate can compress. Arrays up to
-/// [`SMALL`] bytes may be larger, because they may consist of fill values.
+/// The largest size of an array as a multiple of its file's size: more than deflate can compress. Arrays up to
+/// [`SMALL`] bytes are not limited by this, because they may consist of fill values.
 const MOST_TIMES: u64 = 1100;
 const SMALL: u64 = 1 << 24;
 

@@ -86,7 +86,7 @@ pub fn write(path: impl AsRef<Path>, features: &Features) -> Result<()> {
     write_atomically(path, |out| encode(out, format, features, &bytes))
 }
 
-/// Writes features; the foreign formats take their descriptors from `bytes`.
+/// Writes features. The descriptors of the two foreign formats are `bytes`.
 fn encode(out: &mut impl Write, format: FeatureFormat, features: &Features, bytes: &[u8]) -> io::Result<()> {
     match format {
         FeatureFormat::Csv => csv::write(out, features),

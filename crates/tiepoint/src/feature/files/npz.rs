@@ -70,7 +70,7 @@ pub(crate) fn write_arrays<'a>(
     Ok(())
 }
 
-/// The operating system's error inside, where there is one.
+/// The operating system's error in `error`, if there is one.
 fn io_error(error: rawzip::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::IO(error) => error,

@@ -53,7 +53,7 @@ impl<P: Pipeline> Search<P> {
         })
     }
 
-    /// Searches `count` images, `part` at a time; `images(i)` gives those of part i, of which the last may be filled up.
+    /// Searches `count` images, `part` at a time; `images(i)` gives those of part i, the last part filled up.
     fn in_turn(
         &mut self,
         (count, part): (usize, usize),

@@ -102,9 +102,9 @@ impl ReadbackSlot {
         Ok(commands)
     }
 
-    /// Waits for the features of every image, and returns the greatest number found in one. If more were found than
-    /// were expected, all are fetched, provided that the lists have not been overwritten (`kept`); otherwise the next
-    /// fetch brings all, and there is `None`, as there is if the lists have too little room.
+    /// Waits for the results; returns the greatest number of features found in an image, and the features. If more were
+    /// found than expected, they are fetched again from the lists; if these may have been overwritten (not `kept`),
+    /// they are `None`, and the next fetch expects enough. They are also `None` if the lists have too little room.
     pub(super) fn arrival(
         &mut self,
         lists: &Lists<'_>,

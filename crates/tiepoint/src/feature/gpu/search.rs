@@ -148,7 +148,7 @@ impl<P: Pipeline> Search<P> {
         image: &Pixels<'_>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        // The host makes the selection, and joins parts.
+        // In these cases the result is completed on the host.
         if P::selection(&self.core.options).is_finished_by_host() || self.parts.is_some() {
             return GpuFeatures::upload(&self.core.gpu.clone(), &self.detect(image, mask)?);
         }
@@ -240,7 +240,7 @@ impl<P: Pipeline> Search<P> {
     }
 
     fn make_room(&mut self, most: usize) {
-        // A point may have more than one direction.
+        // Half as much again, because a point may have more than one direction.
         self.capacity = most.saturating_add(most / 2).div_ceil(1024).saturating_mul(1024);
     }
 }

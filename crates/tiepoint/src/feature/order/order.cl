@@ -33,7 +33,7 @@ KERNEL(sort_runs) {
                 // half the upper ones.
                 u32 low = (pair & ~(step - 1)) + pair;
                 u64 a = run[low], b = run[low + step];
-                // In an ascending part the lower place keeps the earlier of the two, in a descending part the later.
+                // In an ascending part the lower index gets the earlier of the two, in a descending part the later.
                 if (before(keypoints, count, b, a) == ((low & size) == 0)) {
                     run[low] = b;
                     run[low + step] = a;

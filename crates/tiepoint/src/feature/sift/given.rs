@@ -20,8 +20,8 @@ use std::f32::consts::LN_2;
 
 impl Sift {
     /// Describes keypoints of a grey image. Returns their features in the given order, each with the octave and layer
-    /// in which it was described, and the indices of their keypoints. Keypoints outside the image and those too large
-    /// for its last octave are left out. Nothing is selected.
+    /// in which it was described, and the indices of their keypoints. Keypoints outside the image, too large for its
+    /// last octave, or without a positive scale and a finite angle are left out. There is no selection.
     ///
     /// # Errors
     /// [`Error::Image`](crate::Error::Image) when the image is empty or has several channels,

@@ -1,8 +1,8 @@
 //! The position of an extremum to a fraction of a pixel and level, and which extrema to keep (Lowe §4).
 //!
-//! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). While a
-//! component of x̂ exceeds the limit the search moves a step in that direction, at most five times. Then
-//! |D(x̂)| = |D + ½ g·x̂| must reach the contrast divided by the number of levels (eq. 4), and
+//! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). While a component of x̂
+//! reaches the limit, the search moves a step in that direction; an extremum that has not settled at the fifth position
+//! is dropped. |D(x̂)| = |D + ½ g·x̂| must reach the contrast divided by the number of levels (eq. 4), and det > 0 and
 //! tr²/det < (r + 1)²/r must hold for the 2×2 Hessian in x and y (§4.1).
 //!
 //! Arithmetic: f32 without fused operations, H solved by cofactors, in the order written.
@@ -13,7 +13,7 @@ use super::{SiftOptions, SiftPreset};
 use crate::feature::Keypoint;
 use crate::numeric;
 
-/// The number of moves after which an extremum that has not settled is dropped.
+/// The number of positions that are tried; an extremum that settles at none of them is dropped.
 pub(super) const MOST_MOVES: usize = 5;
 
 /// Rows above and below an extremum that may be read.

@@ -192,7 +192,7 @@ struct GpuChannels {
     lengths: GpuStack<f32>,
 }
 
-/// What is known of a picture before its corners are: the bins for the three rings, and the response.
+/// What the corners of a picture are found and described from: the bins for the three rings, and the response.
 struct Prepared {
     rings: Vec<GpuStack<f32>>,
     response: GpuStack<f32>,
@@ -444,7 +444,7 @@ impl GpuStructure {
         Ok(found.collect())
     }
 
-    /// A picture's grey and counts, as they are on the device, on a grid of `size`. What counts is not rounded yet.
+    /// A picture's grey and counts on the device, resampled on a grid of `size`; the counts are not yet 0 or 1.
     pub(super) fn resampled(
         &self,
         picture: &GpuStack<f32>,

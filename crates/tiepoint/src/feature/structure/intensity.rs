@@ -1,10 +1,10 @@
 //! The input of the structure stages: grey from 0 to 1, and which pixels count.
 //!
 //! Pictures that were turned, cut out of a mosaic or masked by painting have a border that shows nothing, with strong
-//! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255, nor above a tenth of the brightness that 2 %
-//! of the pixels exceed), connected with the border of the picture, and at least 0.2 % of it. Where the rest is spread over
-//! the dark area, as cells and vessels are, that is the background of the scene, and nothing is void: where less than half
-//! of the rest is far from it, or no connected part of the rest is half of it.
+//! edges. **Void** is an area that is dark (no pixel of 5 × 5 above 10/255, nor above a tenth of the brightness that
+//! 2 % of the pixels exceed), connected with the border of the picture, and at least 0.2 % of it. If the other pixels
+//! are scattered over the dark area, as cells and vessels are, it is the background of the scene, and nothing is void.
+//! They are taken as scattered if less than half of them are far from it, or if no connected part has half of them.
 
 use super::channels::rows_into;
 use crate::Result;
@@ -23,7 +23,7 @@ pub(crate) struct Intensity {
     pub(crate) counts: Image<f32>,
 }
 
-/// The brightest that void may be: at most this, and this share of the brightness that a share of [`BRIGHT`] exceeds.
+/// Void is no brighter than the first, and than the second times the brightness that the share [`BRIGHT`] exceeds.
 const DARK: [f32; 2] = [10.0 / 255.0, 0.1];
 const BRIGHT: f64 = 0.02;
 /// Pixels from the middle of the square that must be dark to its sides.
@@ -35,7 +35,7 @@ const LEAST: f64 = 0.002;
 const STEP: usize = 4;
 const FAR: usize = 2;
 
-/// A pixel that was made from several counts if the weight of those that count is above this share.
+/// A pixel that was interpolated counts if those that count had more than this share of the weight.
 pub(super) const WHOLE: f32 = 0.999;
 
 impl Intensity {
@@ -117,9 +117,9 @@ fn whole(counts: &mut Image<f32>) {
     counts.data_mut().iter_mut().for_each(|v| *v = f32::from(u8::from(*v > WHOLE)));
 }
 
-/// The brightness that a share of [`BRIGHT`] of the pixels exceeds, to 1/255; 1 where it is enough for [`DARK`]'s first.
+/// The brightness that the share [`BRIGHT`] of the pixels exceeds, to 1/255; 1 if [`DARK`]'s first number decides.
 fn bright(grey: &Image<f32>) -> f32 {
-    // Of a picture with as many pixels above this, a tenth is above DARK[0]: it needs no histogram.
+    // If enough pixels exceed this, a tenth of the brightness is above DARK[0], and no histogram is needed.
     let enough = DARK[0] / DARK[1] + 1.0 / 255.0;
     let least = BRIGHT * grey.size().area() as f64;
     let bright_of = |values: &[f32]| values.iter().filter(|value| **value > enough).count();
@@ -164,7 +164,7 @@ fn void(grey: &Image<f32>) -> Option<Image<bool>> {
             part.into_iter().for_each(|(x, y)| void.row_mut(y)[x] = true);
         }
     }
-    // All pixels of the dark squares: so far only their middles are marked.
+    // So far only the middles of the dark squares are marked; now all of their pixels are.
     void.map(|middles| near(&middles, REACH)).filter(|void| !is_background(void))
 }
 

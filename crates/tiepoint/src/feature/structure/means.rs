@@ -35,7 +35,7 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// The means of two values, which are given as products with their weight.
+    /// The means of two values, which are given multiplied by their weight.
     pub(super) fn of(weighted: &[&Image<f32>; 2], weight: &Image<f32>, cpu: &Cpu) -> Result<Self> {
         let size = weight.size();
         let to = grid(size);

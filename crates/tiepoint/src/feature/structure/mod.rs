@@ -3,9 +3,9 @@
 //!
 //! 1. **Intensity** (`intensity`): grey from 0 to 1, and which pixels count. Those of a dark border do not.
 //! 2. **Channels** (`channels`): brightness less its local mean, over its local deviation; gradients at two scales, each
-//!    over its local mean; their directions folded to 180° and shared between six bins. The result depends neither on the
-//!    sign of the contrast nor on the unit of brightness. Speckle of radar is not filtered for itself: it grows with
-//!    brightness, which the division removes, and the two scales smooth what is left.
+//!    over its local mean; their directions folded to 180° and shared between six bins. The result depends neither on
+//!    the sign of the contrast nor on the unit of brightness. Radar speckle needs no filter of its own: it is
+//!    proportional to brightness, which the division removes, and the two scales smooth what is left.
 //! 3. **Corners** (`corners`): where edges of several directions meet, located to parts of a pixel and spread evenly
 //!    over the picture.
 //! 4. **Descriptor** (`polar`): the channels around a corner on three rings of twelve sectors. A turn of the picture by

@@ -45,7 +45,7 @@ options! {
         ///
         /// OpenCV's `nOctaveLayers` counts the searched ones: its preset has 5, for its 3.
         intervals / with_intervals: u8 = 4 => 3..=8, unit "N";
-        /// Pixels from sample to sample in the first octave; they double with every octave.
+        /// Pixels from one sample to the next in the first octave; doubled with every octave.
         ///
         /// OpenSURF's 2 is what the paper calls its fast variant.
         step / with_step: u8 = 1 => [1, 2, 4], unit "N";

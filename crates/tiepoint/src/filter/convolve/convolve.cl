@@ -1,4 +1,4 @@
-// A kernel of two factors: down the columns, then along the row, each from its first weight on.
+// The product of a column and a row of weights: down the columns, then along the row, each from its first weight on.
 
 #if UP + DOWN <= 64
 #define UNROLL_TAPS UNROLL

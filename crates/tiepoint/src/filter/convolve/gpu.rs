@@ -9,7 +9,7 @@ use crate::image::gpu::GpuPixel;
 use crate::image::{Border, Size};
 use tiepoint_gpu::{Element, KernelSource};
 
-/// Rows of outputs that a lane computes with a kernel that is not a product.
+/// The number of outputs, one below the other, that a lane computes with a kernel that is not a product.
 const ROWS: usize = 8;
 
 /// Up to this many weights are constants of the program, all in one expression; more are read from memory.

@@ -7,8 +7,8 @@
 //! The kernel is not flipped, as in OpenCV's `filter2D`. The anchor of an even size is the pixel right of and below the
 //! middle.
 //!
-//! A kernel that is the product of a column and a row is run as two passes: width + height products for each pixel
-//! instead of width · height. No weight may differ from that product by more than 10⁻⁶ of the greatest weight.
+//! A kernel that is the product of a column and a row, to within 10⁻⁶ of its greatest weight, is applied in two passes:
+//! width + height products for each pixel instead of width · height.
 //!
 //! **Numbers.** f32, not rescaled: the first product, then fused multiply-adds, rows from the top, in a row
 //! from the left. As two passes: down the columns first, then along the row, in the same way. Integer results
@@ -29,7 +29,7 @@ pub const MAX_SIZE: usize = 255;
 /// Outputs summed at a time in each of the two passes: their sums stay in registers.
 const TILE: usize = 64;
 
-/// Rows, and vectors in each, summed at a time by a kernel that is no product.
+/// The number of rows, and of vectors in each, summed at a time for a kernel that is not a product.
 const LINES: usize = 4;
 const VECTORS: usize = 3;
 
@@ -136,7 +136,7 @@ pub fn convolve_into<T: Pixel, O: Pixel>(
     })
 }
 
-/// Row `y` of an image as f32, with `margin` pixels at either end filled by the border rule; `row` may be longer.
+/// Writes row `y` as f32, with `margin` pixels at either end filled by the border rule, to `row`, which may be longer.
 fn bring<T: Pixel>(
     view: ImageView<'_, T>,
     margin: usize,

@@ -1,5 +1,5 @@
-// A kernel that is not a product, weight by weight, rows from the top and in a row from the left. A lane makes V
-// outputs below each other, so that a pixel is read once for all of them.
+// A kernel that is not a product, weight by weight, rows from the top, in a row from the left. A lane computes V
+// outputs, one below the other, so that a pixel is read once for all of them.
 
 #define HEIGHT (UP + DOWN + 1)
 #define WIDTH ((LEFT + RIGHT) / CHANNELS + 1)
@@ -12,7 +12,7 @@
 #define WEIGHT(j, i) weights[(j) * WIDTH + (i)]
 #endif
 
-// The sums at V rows from `top` on. PLAIN, known when compiled: the windows lie inside of the image.
+// The sums at V rows from `top` on. `plain`, a constant when compiled: the windows lie inside the image.
 FUNCTION void sums_at(f32 sums[V], const GLOBAL IN *from, i32 x, i32 top, i32 row, i32 height, i32 pitch,
                       const GLOBAL f32 *RESTRICT weights, const i32 plain) {
     UNROLL_WEIGHTS

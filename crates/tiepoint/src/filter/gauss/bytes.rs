@@ -1,9 +1,9 @@
 //! One row of a symmetric separable filter on 8-bit values, in integers and exact up to one rounding.
 //!
-//! Taps are in 1/256 and sum to 256. The vertical pass sums u8 · tap in 16 bits: at most 255 · 256, without
-//! rounding. The horizontal pass sums that · tap in 32 bits and rounds once: (sum + 2¹⁵) >> 16. The sums
-//! between the passes are stored minus 2¹⁵, as i16, because the paired products of CPUs are signed; as the
-//! taps sum to 256, this only adds a constant.
+//! Taps are in units of 1/256 and sum to 256. The vertical pass sums pixel · tap in 16 bits: at most 255 · 256,
+//! without rounding. The horizontal pass sums these sums · tap in 32 bits and rounds once: (sum + 2¹⁵) >> 16. The
+//! sums between the passes are stored less 2¹⁵, as i16, because the paired products of CPUs are signed; as the taps
+//! sum to 256, this only subtracts a constant.
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
@@ -15,7 +15,7 @@ const BIAS: u16 = 1 << 15;
 /// 2¹⁵ for rounding, and 256 · 2¹⁵ to undo the bias.
 const ROUND: i32 = (1 << 15) + (256 << 15);
 
-/// Vectors of bytes in flight.
+/// The number of vectors of bytes computed together.
 const BLOCK: usize = 2;
 
 #[inline(always)]
@@ -152,7 +152,7 @@ fn horizontal_channels<S: Simd>(_: S, padded: &[i16], step: usize, taps: &[u16],
 }
 
 pub(super) struct Fixed {
-    /// The centre and one side in 1/256.
+    /// The taps: the centre and one side, in units of 1/256.
     taps: Vec<u16>,
     pairs: Vec<[i16; 2]>,
 }

@@ -23,7 +23,7 @@ FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 k
 #if UP <= 32
 #define UNROLL_TAPS UNROLL
 #else
-// A factor at which the rows kept in registers need not be moved from one register to another.
+// With this factor the rows kept in registers need not be moved from register to register.
 #define UNROLL_TAPS _Pragma("unroll 8")
 #endif
 

@@ -8,9 +8,9 @@
 //! vertical sums, which is the same as padding the image.
 //!
 //! **Numbers.** f32 and 16-bit: the order of `rows`, with one rounding to nearest even at the end for 16-bit.
-//! 8-bit with up to [`FIXED_SIZE`] taps: taps in 1/256, integer sums without rounding, one rounding at the
-//! end (`bytes`); within 4 grey levels of the real-valued result (3.4 for noise of black and white). 8-bit with more taps: as 16-bit. A NaN
-//! spreads over its window.
+//! 8-bit with up to [`FIXED_SIZE`] taps: taps in units of 1/256, integer sums without rounding, one rounding at
+//! the end (`bytes`); within 4 grey levels of the real-valued result (3.4 for noise of black and white). 8-bit with
+//! more taps: as 16-bit. A NaN spreads over its window.
 //!
 //! **Speed.** The f32 form is limited by memory: one read and one write of the image. For each pair of taps the 8-bit
 //! form takes two loads, a widening and a multiplication in the vertical pass, and a load and a paired product in the

@@ -1,4 +1,4 @@
-//! One row of a symmetric separable filter in f32, from which all smoothing is built.
+//! One row of a symmetric separable filter in f32, on which all smoothing is based.
 //!
 //! A kernel of 2r + 1 taps is given by its centre and one side, `taps[0..=r]`. Both passes compute
 //!
@@ -6,14 +6,14 @@
 //! acc = taps[0] · a₀;  for k in 1..=r: acc = fma(taps[k], a₋ₖ + a₊ₖ, acc)
 //! ```
 //!
-//! in that order, so every SIMD level and any cutting into tiles gives the same bits. An image is smoothed
-//! row by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free
-//! places filled by the border rule, then [`horizontal`] into the result.
+//! in that order, so every SIMD level and every division into tiles gives the same bits. An image is smoothed row by
+//! row: [`vertical`] sums 2r + 1 source rows into a row with r free places at either end, these are filled by the
+//! border rule, then [`horizontal`] writes the result.
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
 
-/// Vectors in flight. Their loads share one broadcast tap, and eight chains hide the latency of an fma.
+/// The number of vectors computed together: they share each broadcast tap, and eight chains hide the latency of an fma.
 const BLOCK: usize = 8;
 
 /// A source of the pairs (a₋ₖ, a₊ₖ) of `n` outputs that begin at `x`; a₀ twice for k = 0.
@@ -157,7 +157,7 @@ pub(crate) fn vertical_rows<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], mut
     }
 }
 
-/// Vectors side by side in [`vertical_rows`]: with [`ROWS`] below each other they are enough chains.
+/// The number of vectors side by side in [`vertical_rows`]; with [`ROWS`] rows they are enough independent chains.
 const WIDE: usize = 2;
 
 /// `B` vectors from `x` on of every output row.

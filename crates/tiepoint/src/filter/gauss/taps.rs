@@ -93,9 +93,9 @@ impl Taps {
         self.weights(eight_bit).iter().map(|&t| t as f32).collect()
     }
 
-    /// The centre and one side in units of 1/256, with a sum of exactly 256. Running sums from the outermost
-    /// tap inwards are rounded, not the taps, so that an edge anywhere in the window is off by at most half
-    /// a unit.
+    /// The centre and one side in units of 1/256; the whole kernel sums to exactly 256. Running sums from the outermost
+    /// tap inwards are rounded instead of the taps, so that the response to an edge anywhere in the window is off by at
+    /// most half a unit.
     pub fn to_q8(self) -> Vec<u16> {
         let weights = self.weights(true);
         let (mut sum, mut rounded) = (0.0, 0);

@@ -82,7 +82,7 @@ fn blob(words: &[u32]) -> Blob {
     }
 }
 
-/// [`hessian::blobs`](super::blobs) of an image on its device; the same blobs, by descending |response|, then y, then x.
+/// [`hessian::blobs`](super::blobs) of an image on its device: the same blobs in the same order.
 pub(crate) fn blobs<T: GpuPixel>(image: &GpuImage<T>, options: &HessianOptions) -> Result<Vec<Blob>> {
     with_room(image, options, image.size().area().min(1 << 16))
 }

@@ -12,8 +12,8 @@
 //! These are the filters of SURF's first layer, σ = 1.2 (Bay et al. 2008); the chain of determinant,
 //! magnitude, maximum and threshold at this one scale follows M. Schösau, Hochschule Mittweida 2019.
 //!
-//! **Numbers.** Everything is f32. The D of 8 and 16 bits are whole numbers below 2²⁴, and exact; those of floats are
-//! rounded, the same for every device. d = D · (1 / (81 · white)), det = fma(−weight, dxy · dxy, dxx · dyy).
+//! **Numbers.** Everything is f32. The D of 8- and 16-bit images are integers below 2²⁴, and exact; those of floats are
+//! rounded in the same way on every device. d = D · (1 / (81 · white)), det = fma(−weight, dxy · dxy, dxx · dyy).
 //!
 //! **Speed.** Three rows of column sums for each row, then 17 additions for each pixel; nothing else is stored.
 
@@ -71,7 +71,8 @@ impl Blob {
 /// det at every pixel of a one-channel image.
 ///
 /// # Errors
-/// [`Error::Image`](crate::Error::Image) for an empty image or more than one channel, [`Error::Option`](crate::Error::Option) for options out of range.
+/// [`Error::Image`](crate::Error::Image) for an empty image or more than one channel,
+/// [`Error::Option`](crate::Error::Option) for options out of range.
 pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Image<f32>> {
     let mut out = Image::new(view.size());
     response_into(view, options, cpu, out.view_mut())?;

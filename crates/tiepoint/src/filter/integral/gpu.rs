@@ -21,17 +21,17 @@ const GROUP: u32 = 256;
 const TILE: Size = Size { width: GROUP as usize, height: 32 };
 
 tiepoint_gpu::kernel! {
-    /// Integrals of images from row 1 and column 1 on; row 0 and column 0 are already zero. One group for each tile.
+    /// Computes integrals of images from row 1 and column 1 on; row 0 and column 0 are already zero. One group a tile.
     pub(crate) unsafe kernel integral(groups) = Arguments<T: GpuPixel, A: GpuSum> {
         write out: A [images * (height + 1) * out_pitch] aligned 16,
         read pixels: T [images * height * pitch] aligned 4 * size_of::<T>(),
-        /// The counter of started groups, of finished ones, and of runs; all zero before the first.
+        /// The counters of started groups, of finished groups and of runs; all zero before the first run.
         write state: u32 [3],
-        /// Words of every tile's rows, and of its columns.
+        /// The words that every tile publishes for its rows, and for its columns.
         shared row_words: u32 [groups[0] * TILE.height as i128],
         shared column_words: u64 [groups[0] * TILE.width as i128],
     } {
-        /// Where I(1, 1) of the first image lies, which is aligned.
+        /// The index of I(1, 1) of the first image, which is aligned.
         first: u64,
         width: i32,
         height: i32,
@@ -79,7 +79,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         }
         let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
         let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
-        // Sums of 16-bit pixels then stay below 2⁵⁴, which leaves 10 bits of a word for its kind and mark.
+        // Sums of 16-bit pixels then stay below 2⁵⁴, which leaves 10 bits of a word for its kind and the run's mark.
         size.width.checked_mul(size.height).filter(|&n| n < 1 << 38).ok_or_else(too_large)?;
         let len = (pitch * (size.height + 1)).checked_mul(images).ok_or_else(too_large)?;
         let tiles = tiles.checked_mul(images).filter(|&n| n < i32::MAX as usize).ok_or_else(too_large)?;
@@ -128,7 +128,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         &self.buffer
     }
 
-    /// Sums from a row to the next.
+    /// The distance from a row to the next, in sums.
     pub fn pitch(&self) -> usize {
         self.pitch
     }
@@ -138,7 +138,7 @@ impl<A: GpuSum> GpuIntegral<A> {
         Self::ALIGNMENT - 1
     }
 
-    /// Sums from the host, in a device's memory.
+    /// Copies an integral from the host to a device.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -186,9 +186,9 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// The kernel for a device.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where 64-bit words may be read by halves, [`Error::Device`] when it does not compile.
+    /// [`Error::Unsupported`] if 64-bit words may be read in halves, [`Error::Device`] when it does not compile.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        // Groups exchange the sums of their tiles through such words.
+        // Groups exchange the sums of their tiles through 64-bit words.
         gpu.require_waiting()?;
         Ok(Self { kernel: gpu.program(&Self::source())?.kernel::<Arguments<'_, T, A>>()? })
     }

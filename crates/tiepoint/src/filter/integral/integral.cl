@@ -1,21 +1,21 @@
 // The integral image in one pass: every pixel is read once and every sum written once.
 //
-// Tiles of TILE_WIDTH x TILE_HEIGHT pixels, one a group, in the order of a counter, so that a group waits only for
-// groups that have started. A tile publishes the sums of its rows; those of all tiles to its left give it the sum of
-// every row up to its left edge. Unless the tile above has published its bottom row of I by then, it publishes for each
-// column the sum of its rows from the image's left edge to there, and looks upwards: past tiles that have published
-// such sums, to the first that has published its bottom row (the look-back of Merrill and Garland 2016, over columns).
-// Waits are short, since neither of the two sums that tiles publish first waits for the tiles above.
+// Each group computes one tile of TILE_WIDTH x TILE_HEIGHT pixels. Tiles are numbered by a counter when groups start,
+// so that a group waits only for groups that have started. A tile publishes the sums of its rows; those of all tiles to
+// its left give it the sum of every row up to its left edge. If the tile above has not published its bottom row of I by
+// then, this tile publishes for each column the sum over its rows from the image's left edge to that column, and adds
+// up such sums of the tiles above, up to the first that has published its bottom row (the look-back of Merrill and
+// Garland 2016, over columns). Waits are short, because neither kind of sums depends on the tiles above.
 //
-// Each sum is published as one word: the sum, and above it the mark of this run. A word is therefore either old or
-// complete, and needs no fence and no clearing. The last group of a run sets the mark of the next.
+// Each sum is published as one word: the sum, and in the bits above it the mark of this run. A word is therefore either
+// old or complete, and needs no fence and no clearing. The last group of a run sets the mark of the next run.
 //
-// A lane has ROWS rows of four pixels; ROW_GROUPS lanes are above one another.
+// A lane has ROWS rows of four pixels; ROW_GROUPS lanes lie one above the other.
 
 #define QUADS (TILE_WIDTH / 4)
 #define ROW_GROUPS (GROUP / QUADS)
 #define ROWS (TILE_HEIGHT / ROW_GROUPS)
-// Lanes that scan a row, or visit tiles to the left, together.
+// The number of lanes that together scan a row, or read the sums of the tiles to the left.
 #define PARTS (GROUP / TILE_HEIGHT)
 // Tiles above that are read at a time.
 #define WINDOW 2
@@ -36,14 +36,14 @@ FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
 #endif
 }
 
-// The levels of a lane's ROWS rows of four, summed along each row inside the lane.
+// Loads the levels of a lane's ROWS rows of four pixels, summed along each row.
 FUNCTION void row_sums(u32 v[ROWS][4], const GLOBAL PIXEL *pixels, i32 x, i32 y, i32 width, i32 height, i32 pitch) {
-    // All are requested before the first is used.
+    // All loads are issued before the first value is used.
     PIXEL_X4 four[ROWS];
     UNROLL
     for (i32 r = 0; r < ROWS; r++) {
         four[r].x = four[r].y = four[r].z = four[r].w = 0;
-        // Rows are padded to whole groups of four; the padding enters no sum that is used.
+        // Rows are padded to multiples of four; the padding affects no sum that is used.
         if (x < width && y + r < height) four[r] = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
     }
     UNROLL
@@ -74,7 +74,7 @@ FUNCTION u32 scan_row(LOCAL_POINTER u32 *own, LOCAL_POINTER u32 *parts, i32 part
     return before;
 }
 
-// The sum of one row over every PARTS-th tile from `first` to the left of this one; waits until each has published it.
+// The sum of one row over every PARTS-th tile from `first` on that lies left of this one; waits for each to publish it.
 FUNCTION SUM sum_to_the_left(volatile GLOBAL u32 *row_words, i32 first, i32 tile, i32 row, u32 mark) {
     SUM sum = 0;
     for (i32 other = first; other < tile; other += PARTS) {
@@ -86,9 +86,9 @@ FUNCTION SUM sum_to_the_left(volatile GLOBAL u32 *row_words, i32 first, i32 tile
     return sum;
 }
 
-// The sum of everything above the tile in one column: over tiles that have published the sums of their columns, up to
-// the first that has published its bottom row. `words` is this tile's word of the column, `stride` words from a tile to
-// the one below it, `looking` how many tiles lie above.
+// The value of I just above the tile in one column: sums of columns of the tiles above, up to the first tile that has
+// published its bottom row. `words` is this tile's word of the column, `stride` is the number of words from a tile to
+// the tile below it, `looking` is the number of tiles above.
 FUNCTION SUM sum_above(volatile GLOBAL u64 *words, i64 stride, i32 looking, u32 is_sum, u32 is_bottom) {
     const u64 word_mask = ((u64)1 << SUM_BITS) - 1;
     SUM above = 0;
@@ -100,7 +100,7 @@ FUNCTION SUM sum_above(volatile GLOBAL u64 *words, i64 stride, i32 looking, u32 
             i32 up = looking > k ? at + k : at;
             window[k] = words[-(up * stride)];
         }
-        // As far as sums are known, and not beyond a bottom row.
+        // Up to the first unknown sum, and not beyond a bottom row.
         i32 left_to_look = looking;
         UNROLL
         for (i32 k = 0; k < WINDOW; k++) {
@@ -116,8 +116,8 @@ FUNCTION SUM sum_above(volatile GLOBAL u64 *words, i64 stride, i32 looking, u32 
     return above;
 }
 
-// Publishes the sum of one column for the tiles below, where `own` is the sum in this tile and to the left of it, and
-// gives the sum above it. `just_above` is the word of the tile above, read some time ago.
+// Publishes the sum of one column for the tiles below and returns the sum above the tile. `own` is the sum over this
+// tile's rows from the image's left edge to the column; `just_above` is the word of the tile above, read earlier.
 FUNCTION SUM publish_column(volatile GLOBAL u64 *words, i64 stride, i32 tiles_above, u64 just_above, SUM own,
                             u32 mark) {
     const u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;
@@ -138,7 +138,7 @@ KERNEL(integral) {
     LOCAL u32 quads[TILE_HEIGHT][QUADS + 1];
     LOCAL u32 parts[TILE_HEIGHT][PARTS];
     LOCAL SUM partial[PARTS][TILE_HEIGHT];
-    // The sum of everything left of the tile, from its top row to this one.
+    // For each row the sum of everything left of the tile, from the tile's top row to this one.
     LOCAL SUM left[TILE_HEIGHT];
     LOCAL u32 columns[ROW_GROUPS][TILE_WIDTH];
     LOCAL SUM top[TILE_WIDTH];
@@ -150,7 +150,7 @@ KERNEL(integral) {
     }
     BARRIER();
     const i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
-    // Images first, then rows of tiles: with many images the row above has usually been finished long before.
+    // All images, then the next row of tiles: with many images the row above has usually finished long before.
     const i32 tile = (i32)ticket;
     const i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
     // From a tile to the one below it.
@@ -211,7 +211,7 @@ KERNEL(integral) {
     top[lane] = publish_column(words, stride, ty, just_above, own, mark);
     BARRIER();
     if (lane == 0 && ATOMIC_ADD(state + 1, 1u) == (u32)(next_row * down) - 1u) {
-        // All groups have started and have read their mark.
+        // All groups have started and have read the mark, so it can change.
         state[0] = 0u;
         state[1] = 0u;
         state[2] += 1u;

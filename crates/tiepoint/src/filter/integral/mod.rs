@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Sums are of [`Pixel::level`]: grey levels of integer images, 0 to 65535 for f32 between 0 and 1. They are
-//! integers, and exact in any order. In `u32` they wrap at 2³²; a box is still right when its own sum is
+//! integers, and exact in any order. In `u32` they wrap at 2³²; the sum of a box is still right if it is
 //! below 2³²: up to 4 104 × 4 104 pixels of 8 bits, 256 × 256 of 16 bits and f32. In `u64` nothing wraps.
 //!
 //! **Threads.** Column sums of each band of rows give the row of I above every band; then the bands are
@@ -112,7 +112,7 @@ impl<A: Sum> Integral<A> {
         self.size = view.size();
         self.values.resize(stride * (height + 1), A::default());
         self.values[..stride].fill(A::default());
-        // Rows of a band: one band for one thread, which then reads the image once.
+        // Rows of a band. One thread has one band, so that it reads the image only once.
         let rows = if cpu.threads() == 1 { height.max(1) } else { BAND * 4 };
         let bases = bases::<T, A>(view, rows, cpu);
         cpu.for_chunks(&mut self.values[stride..], stride * rows, |band, out| {
@@ -133,7 +133,7 @@ impl<A: Sum> Integral<A> {
     }
 }
 
-/// For every band the column sums of all rows above it, summed along the row: I at its top.
+/// For every band the row of I at its top: the column sums of all rows above, summed along the row.
 fn bases<T: Pixel, A: Sum>(view: ImageView<'_, T>, rows: usize, cpu: &Cpu) -> Vec<Vec<A>> {
     let Size { width, height } = view.size();
     let bands = height.div_ceil(rows);
@@ -195,7 +195,7 @@ fn accumulate_values<T: Pixel, A: Sum>(row: &[T], mut sum: A, above: &[A], out: 
     }
 }
 
-/// [`accumulate_values`] vector by vector: the sums within a vector first, then the sum of all before it.
+/// [`accumulate_values`] vector by vector: the sums within a vector, to which the sum of all earlier pixels is added.
 #[inline(always)]
 fn accumulate_vectors<S: Simd, T: Pixel>(simd: S, row: &[T], above: &[u32], out: &mut [u32]) {
     let lanes = S::u32s::LEN;

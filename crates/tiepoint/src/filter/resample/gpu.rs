@@ -1,4 +1,4 @@
-//! Twice and half the size on a device.
+//! Resampling to twice or half the size on a device.
 
 use super::Scaling;
 use crate::Result;

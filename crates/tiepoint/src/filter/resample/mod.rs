@@ -6,12 +6,12 @@
 //! mean:    out[i] = mean of in[2i] and in[2i + 1] on both axes, the last pixel repeated
 //! ```
 //!
-//! [`Scaling::Double`] is the rule of Lowe 2004 as VLFeat has it: pixel i of the image lies at 2i exactly. [`Scaling::Halve`]
-//! keeps the positions too and expects an image smoothed before; [`Scaling::HalveMean`] smooths by itself and moves
-//! the image by a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
+//! [`Scaling::Double`] is the rule of Lowe 2004 as in VLFeat: pixel i of the image lies at exactly 2i.
+//! [`Scaling::Halve`] keeps positions in the same way and expects a smoothed image; [`Scaling::HalveMean`] smooths by
+//! itself and moves the image by a quarter of a new pixel. Half sizes are rounded up: width ⌈w/2⌉.
 //!
-//! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
-//! integers, which are rounded once, to nearest even. They are summed as integers, which gives the same.
+//! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32. Integers are summed
+//! as integers and rounded once, to nearest even, which gives the same result.
 
 pub(crate) mod gpu;
 
@@ -33,7 +33,7 @@ named! {
 }
 
 impl Scaling {
-    /// The size of the result. It saturates: memory for an image of such a size is then refused.
+    /// The size of the result. It saturates at sizes for which no memory can be allocated.
     pub fn resized(self, size: Size) -> Size {
         match self {
             Self::Double => Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2)),

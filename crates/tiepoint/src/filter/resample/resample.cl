@@ -1,6 +1,6 @@
-// Twice and half the size: the rules of mod.rs. A lane makes four neighbouring elements of a row.
+// Resampling to twice or half the size by the rules of mod.rs. A lane computes four neighbouring elements of a row.
 
-// Means of two rows first, then of two in the row.
+// The mean of two rows, which is computed before the mean of two pixels in the row.
 FUNCTION f32 column(const GLOBAL PIXEL *upper, const GLOBAL PIXEL *lower, i32 i) {
     return 0.5f * ((f32)upper[i] + (f32)lower[i]);
 }

@@ -1,4 +1,4 @@
-//! [Shrinking](super::shrink()) on a device: the same bits.
+//! [Shrinking](super::shrink()) on a device, with the same bits.
 
 use crate::Result;
 use crate::device::gpu::Commands;

@@ -8,7 +8,7 @@
 //! The centre of output pixel i lies at (i + ½) · n / m − ½ of the input, for n pixels that become m.
 //!
 //! **Numbers.** f32: rows are weighted and added from top to bottom, then the columns of the sum from left to right,
-//! without fusing; integers are rounded once.
+//! without fused multiply-adds; integers are rounded once.
 
 pub(crate) mod gpu;
 
@@ -16,7 +16,7 @@ use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::{Error, Result};
 
-/// The pixels that an output pixel covers along one axis: the first of them and their shares.
+/// The input pixels that an output pixel covers along one axis: the index of the first, and the share of each.
 struct Cover {
     first: usize,
     shares: Vec<f32>,

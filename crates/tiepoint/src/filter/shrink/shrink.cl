@@ -1,4 +1,4 @@
-// Shrinking by any factor: the arithmetic of mod.rs. A lane makes a pixel.
+// Shrinking by any factor, with the arithmetic of mod.rs. A lane computes a pixel.
 
 // The share of output pixel i that input pixel x covers, of `from` pixels that become `to`.
 FUNCTION f32 share(i64 i, i64 x, i64 from, i64 to) {

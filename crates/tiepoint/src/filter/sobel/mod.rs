@@ -120,7 +120,7 @@ pub struct Y;
 #[derive(Clone, Copy, Debug)]
 pub struct Magnitude;
 
-/// Bytes of a tile's row. All rows of a band go through one tile before the next: see `separable`.
+/// Bytes of a tile's row. All rows of a band are computed for one tile before the next tile: see `separable`.
 const TILE_BYTES: usize = 2048;
 
 /// The parts of the rows above, at and below the output row that one tile reads, and the tile's position.
@@ -165,7 +165,7 @@ impl Tile {
 /// is used.
 const BLOCK: usize = 128;
 
-/// out[i] = f(a[i], b[i], c[i]), in pieces of a length that the compiler knows and unrolls.
+/// out[i] = f(a[i], b[i], c[i]), in pieces of constant length, which the compiler unrolls.
 #[inline(always)]
 fn in_blocks<V: Copy, O>([a, b, c]: [&[V]; 3], out: &mut [O], f: impl Fn(V, V, V) -> O) {
     let n = out.len();

@@ -2,8 +2,8 @@
 //!
 //! A ray (X, Y, Z) meets the plane Z = 1 at x = X/Z, y = Y/Z. With r² = x² + y² the lens moves it to x' = x
 //! (1 + k₁r² + k₂r⁴ + k₃r⁶) + 2 p₁xy + p₂(r² + 2x²), y' = y (1 + k₁r² + k₂r⁴ + k₃r⁶) + p₁(r² + 2y²) + 2 p₂xy,
-//! and the pixel is (fx x' + cx, fy y' + cy), pixel centres at integers: what OpenCV computes too. f64, in
-//! the order written, without fusing.
+//! and the pixel is (fx x' + cx, fy y' + cy), pixel centres at integers, as in OpenCV. Computed in f64, in the order
+//! written, without fused operations.
 //!
 //! The radial part describes a lens only as long as r (1 + k₁r² + …) grows with r. Beyond that it folds back and would
 //! draw far rays into the image a second time. Such rays have no pixel.
@@ -39,7 +39,7 @@ impl Distortion {
         *self == Self::default()
     }
 
-    /// The place to which the lens moves a place on the plane Z = 1.
+    /// Distorts a point on the plane Z = 1.
     #[inline(always)]
     pub fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
         let r2 = x * x + y * y;
@@ -71,8 +71,8 @@ impl Distortion {
         roots.filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min)
     }
 
-    /// The place that the lens moves to `target`, by Newton's method; `None` if there is none within
-    /// [`reach`](Self::reach).
+    /// Undoes the distortion: the point that [`apply`](Self::apply) moves to `target`, by Newton's method; `None` if
+    /// there is none within [`reach`](Self::reach).
     pub fn undo(&self, target: [f64; 2]) -> Option<[f64; 2]> {
         if self.is_none() {
             return Some(target);
@@ -117,13 +117,13 @@ impl Camera {
         Self { focal: [focal; 2], principal, distortion: Distortion::default() }
     }
 
-    /// Checks that all numbers are finite and the focal lengths are positive.
+    /// Checks that the focal lengths are above 0.001 pixels, and that the magnitudes of all numbers are below 10¹².
     ///
     /// # Errors
     /// [`Error::Mismatch`] naming the wrong ones.
     pub fn check(&self) -> Result<()> {
         let Distortion { k1, k2, p1, p2, k3 } = self.distortion;
-        // Powers and products of these numbers are computed, which are then far from overflowing.
+        // With this limit the powers and products of these numbers cannot overflow.
         let sound = |v: f64| v.abs() < 1e12;
         let reason = if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;
@@ -142,13 +142,13 @@ impl Camera {
         [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]
     }
 
-    /// The place on the plane Z = 1 that is imaged at a pixel; `None` where the lens images nothing.
+    /// The point on the plane Z = 1 that appears at a pixel; `None` where the lens images no point.
     pub fn ray(&self, [u, v]: [f64; 2]) -> Option<[f64; 2]> {
         let ([fx, fy], [cx, cy]) = (self.focal, self.principal);
         self.distortion.undo([(u - cx) / fx, (v - cy) / fy])
     }
 
-    /// The pixel at which a place on the plane Z = 1 is imaged.
+    /// The pixel at which a point on the plane Z = 1 appears.
     #[inline(always)]
     pub fn pixel(&self, ray: [f64; 2]) -> [f64; 2] {
         let [x, y] = self.distortion.apply(ray);

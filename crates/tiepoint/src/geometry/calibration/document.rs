@@ -47,7 +47,7 @@ impl Entry {
     }
 }
 
-/// Whose names the entries have.
+/// The program whose key names the entries have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     /// Also for ROS's and Kalibr's files.
@@ -107,7 +107,7 @@ impl Document {
         }
     }
 
-    /// The matrix of the entry with `R` rows and `C` columns, which may come as one list.
+    /// The entry's matrix of `R` rows and `C` columns, which the file may hold as a single list.
     pub(super) fn fixed<const R: usize, const C: usize>(&self, entry: &Entry) -> Result<[[f64; C]; R]> {
         let m = self.matrix(entry)?;
         if (m.rows, m.columns) != (R, C) && (m.rows, m.columns) != (1, R * C) {
@@ -154,7 +154,7 @@ fn entries(text: &str) -> Parsed<(Names, Vec<Entry>)> {
     }
 }
 
-/// A line of YAML without its comment: what begins with # at its start or behind a blank, outside of quotes.
+/// A line of YAML without its comment, which begins with a # outside quotes, at the line's start or after a blank.
 pub(super) fn without_comment(line: &str) -> &str {
     let (mut quote, mut before) = (None, ' ');
     for (i, c) in line.char_indices() {
@@ -171,7 +171,7 @@ pub(super) fn without_comment(line: &str) -> &str {
     line.trim_end()
 }
 
-/// Fails if one of these keys, with their lines, is there twice.
+/// Fails if a key occurs twice; each key comes with the number of its line.
 pub(super) fn no_key_twice<K: Ord + Display>(keys: impl IntoIterator<Item = (K, usize)>) -> Parsed<()> {
     let mut keys: Vec<_> = keys.into_iter().collect();
     keys.sort_unstable();
@@ -220,7 +220,7 @@ pub(super) struct MatrixParts {
 const MAX_SIDE: usize = 1 << 16;
 
 impl MatrixParts {
-    /// Sets the data from words and the line of each; `line` is that of the data.
+    /// Sets the data from words, each with the number of its line; `line` is the line of the key `data`.
     pub(super) fn take_data<'a>(
         &mut self,
         words: impl IntoIterator<Item = (&'a str, usize)>,
@@ -236,7 +236,7 @@ impl MatrixParts {
         self.data.replace(data?).map_or(Ok(()), |_| Err(format!("line {line}: {key} has data twice")))
     }
 
-    /// Sets `rows`, `cols` or `dt`; or the first two by `sizes`, of which OpenCV 5 writes one for a list.
+    /// Sets `rows`, `cols` or `dt`, or both `rows` and `cols` from `sizes`; for a list OpenCV 5 writes a single size.
     pub(super) fn take(&mut self, part: &str, text: &str, key: &str, line: usize) -> Parsed<()> {
         let count = || match text.parse::<usize>() {
             Ok(n) if (1..=MAX_SIDE).contains(&n) => Ok(n),

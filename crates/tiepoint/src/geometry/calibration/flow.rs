@@ -14,7 +14,7 @@ enum Node<'a> {
     Map(Vec<(&'a str, usize, Self)>),
 }
 
-/// The entries of a file that begins with a brace. What follows `---`, as the next message of ROS, is not read.
+/// The entries of a file that begins with a brace. Text after `---`, such as ROS's next message, is not read.
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let Node::Map(parts) = whole(text, 1)? else { return Err("expected { and a key".into()) };
     let entry =
@@ -90,7 +90,7 @@ fn matrix(key: &str, nodes: Vec<(&str, usize, Node<'_>)>, line: usize) -> Parsed
 }
 
 impl<'a> Node<'a> {
-    /// The word, with its line; of a list or a map the bracket that opens it, which no reader takes for a number.
+    /// The word, with its line; for a list or a map its opening bracket, which does not parse as a number.
     fn word(&self) -> (&'a str, usize) {
         match self {
             Self::Word(word, line) => (word, *line),

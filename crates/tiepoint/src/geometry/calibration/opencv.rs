@@ -125,7 +125,7 @@ fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
     Ok([left?, right?])
 }
 
-/// Fails where a camera has no distortion but the other has one, or an entry looks like one under an unknown name.
+/// Fails if only one camera has a distortion, or if an entry looks like a missing one under an unknown name.
 fn check_lenses(cameras: [(&[Document], &str); 2]) -> Result<()> {
     let found = cameras.map(|(documents, names)| find(documents, names).is_some());
     let Some(missing) = found.iter().position(|found| !found) else { return Ok(()) };
@@ -261,7 +261,7 @@ fn ros(documents: &[Document]) -> Result<Option<StoredRectification>> {
     Ok(Some(StoredRectification { rotations, projections: [left.fixed(p1)?, right.fixed(p2)?] }))
 }
 
-/// The pose of the right camera relative to the left one: once rectified, they stand side by side.
+/// The pose of the right camera relative to the left one, from the rectification that puts them side by side.
 fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
     let ([r1, r2], [p1, p2]) = (rectified.rotations, rectified.projections);
     let back = transpose(&r2);
@@ -269,8 +269,8 @@ fn pose(rectified: &StoredRectification) -> (Mat3, [f64; 3]) {
     (product(&back, &r1), times(&back, shift))
 }
 
-/// A rectified pair from P1 and P2, or from Q, or from ROS's right camera: the left one has no shift there, and is the same
-/// otherwise.
+/// A rectified pair from P1 and P2, from Q, or from the right camera of ROS: the left camera's projection is the same
+/// without the shift.
 pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let size = size(from_ref(document))?;
     let wrong = |entry: &Entry, reason: String| document.wrong(format!("line {}: {reason}", entry.line));
@@ -278,7 +278,7 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
     let found = if let (Some(p1), Some(p2)) = (document.find("P1"), document.find("P2")) {
         let found =
             from_projections(&[document.fixed(p1)?, document.fixed(p2)?]).map_err(|r| wrong(p2, r))?;
-        // A Q of another form, with a mirrored axis for example, is that of another program.
+        // A Q of another form, with a mirrored axis for example, is another program's and is ignored.
         if let Some(q) = q
             && from_q(&document.fixed(q)?).is_ok_and(|of_q| !agree(&found, &of_q))
         {

@@ -216,8 +216,8 @@ impl RectifiedCalibration {
         text
     }
 
-    /// Why the calibration, if it names no size, does not seem to be for rectified pictures of this one: a principal point lies
-    /// outside of them.
+    /// Why a calibration without a size is probably not for rectified pictures of size `of`: a principal point lies
+    /// outside the pictures.
     pub fn doubt(&self, of: Size) -> Option<String> {
         let [x, y] = self.principal;
         let is_inside = |x: f64| (0.0..of.width as f64).contains(&x) && (0.0..of.height as f64).contains(&y);

@@ -24,7 +24,7 @@ impl<'a> Lines<'a> {
         self.all.get(self.next).copied()
     }
 
-    /// The next line if it belongs to the entry before it: indented, or an item of a list.
+    /// The next line if it continues the current entry: indented, or an item of a list.
     fn inner(&mut self) -> Option<(usize, &'a str)> {
         let (line, text) = self.peek()?;
         let within = text.starts_with([' ', '\t']) || text == "-" || text.starts_with("- ");
@@ -116,7 +116,7 @@ fn matrix(key: &str, line: usize, lines: &mut Lines<'_>, mut parts: MatrixParts)
     parts.finish(key, line)
 }
 
-/// The words of lines `- word`, and how many lists they are if these are items of a list: `- - word` begins one.
+/// The words of lines `- word`, and the number of lists if they are lists within a list, each begun by `- - word`.
 fn items<'a>(lines: &mut Lines<'a>) -> (Vec<(&'a str, usize)>, usize) {
     let (mut words, mut rows) = (vec![], 0);
     while let Some((line, text)) = lines.peek()

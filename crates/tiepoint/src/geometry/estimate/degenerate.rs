@@ -5,14 +5,14 @@
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and is arbitrary off it
 //!   (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the sample, and F = \[e'\]× H is
 //!   completed with two matches off the plane.
-//! - A fundamental matrix is refused if a homography explains all inliers but what chance could explain, an essential
-//!   matrix if a rotation of the rays does: the camera only turned, and its baseline could be any.
+//! - A fundamental matrix is refused if a homography explains all inliers except as many as chance could explain, an
+//!   essential matrix if a rotation of the rays does: then the camera only turned, and any baseline would fit.
 //! - Results are refused if the inliers lie on a line or at one point, or if chance could explain their agreement. That
 //!   is judged by the number of false alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m
 //!   matches, and a probability p that a wrong match falls within the threshold, wrong matches are expected to give
 //!   max(n − m, 1) C(n, k) C(k, m) p^(k−m) such models. Matches at one place count once. p is the area in which a match
 //!   agrees, divided by the bounding box of the inliers, in the image where that quotient is greater. Inliers crowded
-//!   in a corner are therefore weaker evidence, and a map that shrinks everything to a point has none.
+//!   in a corner are therefore weaker evidence, and for a map that shrinks everything to a point there is none.
 
 use super::Fit;
 use super::judge::Judge;
@@ -35,12 +35,12 @@ pub(crate) const ON_A_PLANE: &str =
 /// The reason why an essential matrix is refused although enough matches obey it.
 const ONLY_TURNED: &str = "the camera only turned, or did not move; a homography says all there is";
 
-/// The reasons that more samples might change.
+/// The reasons that may disappear if more samples are drawn.
 const NO_SAMPLE: &str = "no sample of them gives one";
 const FEW_AGREE: &str = "too few different places agree";
 const BY_CHANCE: &str = "they agree no better than chance would";
 
-/// An error of a search that drew all samples that are allowed, but not all that there are.
+/// The error of a search that ended at `max_iterations`, before it had drawn every possible sample.
 pub(super) fn so_far(error: Error) -> Error {
     let Error::Degenerate { model, reason } = error else { return error };
     let reason = match reason {
@@ -52,11 +52,11 @@ pub(super) fn so_far(error: Error) -> Error {
     Error::Degenerate { model, reason }
 }
 
-/// Pairs of matches off the plane that are tried.
+/// Samples that are drawn to find a plane, and pairs of matches off a plane or turn that are tried.
 const PARALLAX_SAMPLES: usize = 200;
 
-/// How many distances from a plane are tried, each twice the one before, for the least beyond which chance could explain
-/// parallax.
+/// The number of distances from a plane that are tried, each twice the previous one, to find the smallest beyond which
+/// chance could explain the parallax.
 const PARALLAX_LIMITS: i32 = 8;
 
 pub(super) fn error(kind: ModelKind, reason: &'static str) -> Error {
@@ -93,8 +93,8 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// The probability that a wrong match agrees with a model if its points lie anywhere in the bounding boxes of the
-/// matches `among` with equal probability: the greater one of both images.
+/// The probability that a wrong match agrees with a model if its points are uniformly distributed in the bounding boxes
+/// of the matches `among`: the greater of the two images' probabilities.
 fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
     let (t, points, count) = (judge.threshold, judge.points, among.len());
     let ends = parts_of(judge.cpu, count, |part| {
@@ -157,7 +157,7 @@ pub(super) fn check(
     })?;
     match all.kind {
         ModelKind::Fundamental if on_a_plane(all, judge, model, inliers) => Err(error(all.kind, ON_A_PLANE)),
-        // Where chance may explain anything, it may explain parallax.
+        // A caller who accepts any number of false alarms accepts parallax that chance explains, too.
         ModelKind::Essential if false_alarms < f64::INFINITY && only_turned(all, judge, model, inliers) => {
             Err(error(all.kind, ONLY_TURNED))
         }
@@ -222,7 +222,7 @@ impl Judge<'_> {
         Err(error(kind, reason))
     }
 
-    /// The probability that a match at any place in the pictures agrees with a fundamental matrix.
+    /// The probability that a match at a random position in the pictures agrees with a fundamental matrix.
     fn anywhere(&self, f: &Mat3) -> f64 {
         chance(self, f, &(0..self.points.len()).collect::<Vec<_>>())
     }
@@ -235,9 +235,9 @@ impl Judge<'_> {
         off < 3 || false_alarms(wrong.max(off), off, 2, p) > PARALLAX_ALARMS
     }
 
-    /// The inliers of `f`, without those far from the plane that chance could explain. On a plane many matrices fit, and wrong
-    /// matches near the lines of one obey it. Fewer than three at a distance could always be there by chance. `plane` judges the
-    /// plane's homography `h`.
+    /// The inliers of `f` without those far from the plane, if chance could explain these. Many matrices fit a plane,
+    /// and each finds inliers among wrong matches near its epipolar lines. Fewer than three distant inliers are always
+    /// attributed to chance. `plane` judges the plane's homography `h`.
     pub(in crate::geometry) fn without_chance_parallax(
         &self,
         f: &Mat3,
@@ -246,15 +246,15 @@ impl Judge<'_> {
         h: &Mat3,
     ) -> Vec<usize> {
         let (off_plane, p) = (plane.residuals(h), self.anywhere(f));
-        // Noise puts some just off the plane, and few wrong matches are as near: only greater distances are judged, each by
-        // itself.
+        // Matches just off the plane are mostly noise and seldom wrong, so only greater distances are judged, each
+        // separately.
         let limit = |power: i32| plane.threshold * plane.threshold * f64::from(1 << (2 * power));
         let is_chance = |far: &f64| self.is_parallax_chance(inliers, p, |i| off_plane[*i] > *far);
         let far = (1..=PARALLAX_LIMITS).map(limit).find(is_chance).unwrap_or(f64::INFINITY);
         inliers.iter().copied().filter(|i| off_plane[*i] <= far).collect()
     }
 
-    /// Whether a line passes through all different points of an image but one, which leaves a homography open.
+    /// Whether in one image a line contains all distinct points but one, so that a homography is undetermined.
     pub(super) fn all_but_one_on_a_line(&self) -> bool {
         let points = self.points;
         [Points::a, Points::b].into_iter().any(|place| {
@@ -262,7 +262,7 @@ impl Judge<'_> {
             let Some(first) = places.first() else { return true };
             let Some(second) = places.iter().find(|p| *p != first) else { return true };
             let Some(third) = places.iter().find(|p| *p != first && *p != second) else { return true };
-            // Such a line passes through two of any three points.
+            // Such a line contains at least two of any three points.
             [(first, second), (first, third), (second, third)].into_iter().any(|(p, q)| {
                 let line = cross(*p, *q);
                 let near = self.threshold / 3.0 * (line[0] * line[0] + line[1] * line[1]).sqrt();
@@ -273,8 +273,8 @@ impl Judge<'_> {
         })
     }
 
-    /// The number of all matches and of the places of only a part of the inliers, if there are very many of them and
-    /// counting all could not change the answer; otherwise `None`.
+    /// The number of all matches and of the distinct places of a part of the inliers, if there are very many inliers
+    /// and counting the places of all could not change the verdict; otherwise `None`.
     fn enough(&self, inliers: &[usize], p: f64, most_alarms: f64) -> Option<[usize; 2]> {
         const MANY: usize = 4096;
         const PART: usize = 2048;
@@ -296,9 +296,9 @@ fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -
     plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers, 3))
 }
 
-/// Whether a rotation of the rays does. A plane determines an essential matrix but for a choice of two; a camera that only
-/// turned, or did not move, leaves its baseline open. So does one that moved where fewer than a hundredth of the inliers show
-/// it: repeated structure along the lines, such as a row of windows, looks the same.
+/// Whether a rotation of the rays explains all inliers except as many as noise, repeated structure and chance could. A
+/// plane determines an essential matrix up to two solutions; if the camera only turned or did not move, the baseline is
+/// undetermined. So it is if fewer than a hundredth of the inliers show parallax: a row of windows can look so.
 fn only_turned(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = plane_of_most(all, judge, f, inliers);
     let turn = all.rays.zip(plane).and_then(|(rays, plane)| {
@@ -325,7 +325,7 @@ fn plane_of_most(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]
 fn explains(map: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usize) -> bool {
     let (off_map, off_line) = (all.as_kind(ModelKind::Homography).residuals(map), all.residuals(f));
     let limit = all.threshold * all.threshold;
-    // The band about a line that nearly all of what obeys F lies in: narrower than the threshold where noise is low.
+    // The square of the distance from its line within which nearly every inlier lies: below the limit if noise is low.
     let mean = inliers.iter().map(|i| off_line[*i]).sum::<f64>() / inliers.len() as f64;
     let band = limit.min(9.0 * mean);
     let every: Vec<usize> = (0..off_map.len()).collect();
@@ -337,7 +337,7 @@ fn explains(map: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usi
         let share = (band / off_map[*i]).sqrt().min(1.0);
         (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
     };
-    // Far matches tell more, and near ones may be many more.
+    // Distant matches are stronger evidence, but there may be far more near ones.
     [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
         let is_off = |i: &&usize| off_map[**i] > beyond * limit;
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
@@ -346,7 +346,7 @@ fn explains(map: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usi
         if off < least || off as f64 <= p * wrong as f64 {
             return true;
         }
-        // p is not small here, so that the others count: they are not in reach of their lines.
+        // p is not small here, so the matches that do not lie near their lines must be counted, too.
         let others = if off < wrong { (wrong - off) as f64 * libm::log(1.0 - p) } else { 0.0 };
         false_alarms(wrong, off, 2, p) + others > PARALLAX_ALARMS
     })
@@ -369,9 +369,9 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
     is_finite(&h).then_some(h)
 }
 
-/// A better fundamental matrix from a plane and parallax, for one whose sample of the points `drawn` lies mostly on a
-/// plane, or a better essential matrix from a rotation and parallax, for one most of whose inliers only turned, if there is
-/// one. Other models stay as they are.
+/// Replaces a fundamental matrix whose sample of the points `drawn` lies mostly on a plane by one from plane and
+/// parallax, and an essential matrix most of whose inliers obey a rotation by one from rotation and parallax, if that
+/// has more inliers. Other models are returned unchanged.
 pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[usize]) -> Fit {
     let plane = judge.as_kind(ModelKind::Homography);
     let limit = plane.threshold * plane.threshold;
@@ -387,7 +387,7 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[us
     if off.len() < 2 {
         return best;
     }
-    // Noise puts many just off a turn: every other pair is drawn from those that are far off, if there are any.
+    // Noise puts many matches just off a turn, so every other pair is drawn from those far off it, if there are any.
     let turned = judge.kind == ModelKind::Essential;
     let far: Vec<usize> = off.iter().copied().filter(|i| turned && squared[*i] > 9.0 * limit).collect();
     let mut random = Random::new(sample[0] as u64);
@@ -399,7 +399,7 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Fit, drawn: &Points, sample: &[us
         (i != j).then(|| crate::geometry::matrix::unit(&product(&skew(e), &h))).flatten()
     });
     let found = judge.best_of(&completed.collect::<Vec<_>>());
-    // Two noisy matches give the direction of a baseline roughly, and fewer inliers than the improved model has.
+    // Two noisy matches give only a rough baseline, which may have fewer inliers than `best` until it is improved.
     let found =
         found.filter(|found| turned || found.inliers > best.inliers).map(|found| judge.improve(found));
     found.filter(|found| found.inliers > best.inliers).unwrap_or(best)

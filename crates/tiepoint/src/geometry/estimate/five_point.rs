@@ -14,10 +14,10 @@ use crate::geometry::matrix::{Mat3, cross, of_flat, product, transpose};
 use crate::geometry::real::{Real, each, negative};
 use tiepoint_gpu::KernelSource;
 
-/// Where the product of two of x, y, z, 1 stands among x², xy, xz, x, y², yz, y, z², z, 1.
+/// The index of the product of two of x, y, z, 1 among x², xy, xz, x, y², yz, y, z², z, 1.
 const QUADRATIC: [[usize; 4]; 4] = [[0, 1, 2, 3], [1, 4, 5, 6], [2, 5, 7, 8], [3, 6, 8, 9]];
 
-/// Where the product of one of these with x, y, z or 1 stands among x³, y³, x²y, xy², x²z, x², y²z, y², xyz, xy, xz²,
+/// The index of the product of one of these with x, y, z or 1 among x³, y³, x²y, xy², x²z, x², y²z, y², xyz, xy, xz²,
 /// xz, x, yz², yz, y, z³, z², z, 1 (the paper's order).
 const CUBIC: [[usize; 4]; 10] = [
     [0, 2, 4, 5],

@@ -1,5 +1,5 @@
 //! The search on a GPU with f64, for homographies, fundamental and essential matrices: `search.cl`, one work group for
-//! each pair of images. It finds what the CPU finds, bit for bit: the same samples, matches judged by the same
+//! each pair of images. The results equal the CPU's bit for bit: the same samples, matches judged by the same
 //! operations, sums in the same order.
 
 use super::improve::{self, LANES};

@@ -2,7 +2,7 @@
 //!
 //! - **Improving** ([`Judge::improve`]) moves the model of a sample, which rests on a few noisy matches, towards one
 //!   that more matches agree with, by steps weighted by Tukey's biweight; the threshold is twice as wide at first. The
-//!   model with most inliers is kept, be it the start or that of a step.
+//!   model with most inliers is kept: the start or the result of a step.
 //! - **Settling** ([`Judge::settle`]) makes the last model the least-squares fit to its own inliers, which are found
 //!   anew after every step, until it no longer changes. Each step must lower Σ min(r²/T², 1) over all matches, as a
 //!   better fit and a better set of inliers both do; a step that does not is shortened (Levenberg, Marquardt).
@@ -28,10 +28,10 @@ const WIDE: f64 = 4.2;
 const WEIGHTED: usize = 10;
 /// The last fit ends when a step changes the loss by at most this share.
 const STEADY: f64 = 1e-5;
-/// If the squared deviation that the nearer half gives is less than this times the one that the nearest quarter gives,
-/// errors are spread evenly.
+/// If the squared deviation estimated from the nearer half is less than this times the one estimated from the nearest
+/// quarter, the errors are spread more evenly than normal ones.
 const EVEN: f64 = 0.9;
-/// A squared deviation below this share of the squared threshold is rounding.
+/// A squared deviation below this share of the squared threshold counts as rounding error.
 const EXACT: f64 = 1e-9;
 
 /// The number of sums side by side.

@@ -85,7 +85,7 @@ impl<'p> Judge<'p> {
         Fit { inliers, ..fit }
     }
 
-    /// A model with the number of its inliers; where an essential matrix is sought, the one nearest to it.
+    /// A model with the number of its inliers; for the kind essential, the essential matrix nearest to `model`.
     pub(super) fn judged(&self, model: Mat3) -> Fit {
         let rays = self.rays.filter(|_| self.kind == ModelKind::Essential);
         let nearest = |rays: Rays| {
@@ -102,8 +102,8 @@ impl<'p> Judge<'p> {
         first_best(judged.into_iter(), |fit| fit.inliers)
     }
 
-    /// The best model of the eight samples from number `first` on, of the points `drawn`; the first of equal ones. It
-    /// has more than `least` inliers. `None` where another thread has found one with more (`elsewhere`).
+    /// The best model of the eight samples from number `first` on, of the points `drawn`, if it has more than `least`
+    /// inliers; the first of equal ones. May be `None`, too, if another thread has found a better one (`elsewhere`).
     pub(super) fn best_of_eight(
         &self,
         sampler: &Sampler,
@@ -144,10 +144,10 @@ pub(super) fn first_best<T>(items: impl Iterator<Item = T>, inliers: impl Fn(&T)
     items.reduce(|best, next| if inliers(&next) > inliers(&best) { next } else { best })
 }
 
-/// The number of vectors between two checks whether a count can still reach `least`.
+/// The number of vectors between two checks whether a count can still exceed `least`.
 const LOOK: usize = 8;
 
-/// The number of matches that agree; 0 where the count cannot reach `least`.
+/// The number of matches that agree; 0 if counting ended early because it cannot exceed `least`.
 #[inline(always)]
 fn count<S: Simd>(
     simd: S,

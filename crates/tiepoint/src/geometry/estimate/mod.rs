@@ -3,18 +3,18 @@
 //! COLMAP's rules what kind of two views a pair is, on the CPU or for many pairs side by side on a GPU.
 //!
 //! 1. Samples of as few matches as determine the model (`sampler`: PROSAC; `minimal`, `seven_point`, `five_point`) are
-//!    judged by the number of matches within the threshold (`residual` tells which, `judge` counts).
+//!    judged by the number of matches within the threshold (`residual` defines these, `judge` counts them).
 //! 2. The best of a batch, if it beats the best so far, is improved by reweighted Gauss–Newton steps (`improve`, `step`:
 //!    LO-RANSAC, Chum, Matas, Kittler 2003), and a fundamental matrix that fits a plane is completed (`degenerate`).
-//! 3. It ends when a better model would, with the confidence asked for, have been drawn (`search`).
+//! 3. The search ends when a better model would have been drawn with the requested confidence (`search`).
 //! 4. The last model is settled (`improve`): least squares over its own inliers, found anew until they stay the same, then
 //!    by weights that fall with the residual where most inliers lie much nearer than the threshold.
 //! 5. If the inliers do not determine the model, or chance could explain them, no model is returned (`degenerate`).
 //!
 //! Where there are very many matches, an evenly thinned part of them serves for all steps but the last two.
 //!
-//! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; models are
-//! compared by whole numbers; sums have a fixed order; all arithmetic is f64, IEEE operations and square roots only.
+//! Deterministic: a sample depends only on its number, and batches do not depend on the threads; models are compared by
+//! integers; sums have a fixed order; all arithmetic is f64, IEEE operations and square roots only.
 
 pub(crate) mod degenerate;
 pub(super) mod five_point;
@@ -152,7 +152,7 @@ pub fn estimate(
             Some(best) => problem.finish([&all, &judge], best, iterations as usize),
             None => Err(degenerate::explain(&all)),
         };
-        // As many samples as there are of these matches.
+        // The number of different samples of these matches.
         let samples = (0..kind.minimum()).map(|i| (drawn.len() - i) as f64 / (i + 1) as f64).product::<f64>();
         let is_cut_short = iterations >= most && samples > f64::from(most);
         if is_cut_short { found.map_err(degenerate::so_far) } else { found }
@@ -200,7 +200,7 @@ pub fn refine(
     })
 }
 
-/// When all matches are fitted, points nearer to a line than a third of this count as lying on it.
+/// When all matches are fitted, points within a third of this distance of a line count as lying on it.
 const NARROW_PX: f64 = 1e-6;
 
 /// The model of `kind` that fits all matches best: the least-squares fit by the residuals of [`residuals`], in which
@@ -250,7 +250,7 @@ pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
     let (kind, m) = (b_from_a.kind(), flat(&b_from_a.between_pixels()));
     let squared =
         |m: &[f64; 9], p: &Correspondence| residual::squared(kind, m, [p.a[0], p.a[1], p.b[0], p.b[1]]);
-    // If it is not known which side of its horizon a homography shows, it shows both.
+    // A homography maps both sides of its horizon unless it is known which side was seen.
     let has_two_sides = matches!(b_from_a, Model::Homography(h) if h.sided()[2][2] != 1.0);
     let one = |p: &Correspondence| match is_usable(p) {
         true if has_two_sides => squared(&m, p).min(squared(&m.map(|v| -v), p)).sqrt(),

@@ -28,19 +28,19 @@ impl Rays {
         Self { ray_from_a: ray_from(&cameras[0], a), ray_from_b: transpose(&ray_from(&cameras[1], b)) }
     }
 
-    /// The fundamental matrix between normalised points of an essential matrix.
+    /// An essential matrix as a fundamental matrix between normalised points.
     pub(in crate::geometry) fn fundamental(&self, essential: &Mat3) -> Mat3 {
         product(&product(&self.ray_from_b, essential), &self.ray_from_a)
     }
 
-    /// The matrix between rays of a fundamental matrix between normalised points; perhaps not an essential one.
+    /// A fundamental matrix between normalised points as a matrix between rays, which need not be an essential matrix.
     pub(super) fn between_rays(&self, f: &Mat3) -> Option<Mat3> {
         let (a, b) = (inverse(&self.ray_from_a)?, inverse(&self.ray_from_b)?);
         Some(product(&product(&b, f), &a))
     }
 
-    /// The homography between normalised points of the rotation that takes the rays of these matches in A nearest to those
-    /// in B.
+    /// The rotation that best takes the rays of these matches in A to those in B, as a homography between normalised
+    /// points.
     pub(super) fn rotation(&self, points: &Points, matches: &[usize], cpu: &Cpu) -> Option<Mat3> {
         let back = transpose(&self.ray_from_b);
         let products = sums(cpu, matches, |sum, i| {

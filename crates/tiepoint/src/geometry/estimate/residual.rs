@@ -126,7 +126,7 @@ impl<R: Real> Epipolar<R> {
 pub(super) enum Weights {
     /// Tukey's biweight (1 − s)², for models that are not yet close.
     Biweight,
-    /// All alike: least squares over the inliers.
+    /// Equal weights: least squares over the inliers.
     Equal,
 }
 

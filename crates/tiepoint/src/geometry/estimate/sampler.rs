@@ -1,8 +1,8 @@
-//! Which matches to sample. By turns one sample is drawn from a growing set of the best matches, as PROSAC does (Chum,
-//! Matas 2005), and one from all of them; without qualities all samples are drawn from all.
+//! Which matches to sample. Samples are drawn alternately from a growing set of the best matches, as in PROSAC (Chum,
+//! Matas 2005), and from all matches; without qualities every sample is drawn from all.
 //!
-//! PROSAC alone would be misled where the best matches agree on something else than most matches do, such as a caption on
-//! both pictures: the search ends by the number of samples that find a better model if they are drawn from all matches.
+//! PROSAC alone would fail if the best matches agree on another model than most matches do, such as a caption on both
+//! pictures: the search ends after a number of samples that assumes that they are drawn from all matches.
 //!
 //! A sample depends only on the sampler's key and the sample's number (`SplitMix64`, started anew for each), so that
 //! any thread, and a GPU, can draw any of them.
@@ -189,7 +189,7 @@ impl Unordered {
     }
 }
 
-/// A number that grows as the quality does, by [`f64::total_cmp`].
+/// An integer that orders qualities as [`f64::total_cmp`] does.
 fn ascending(quality: f64) -> u64 {
     let bits = quality.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }

@@ -9,13 +9,13 @@ use super::sampler::Sampler;
 use crate::geometry::real::WIDTH;
 use std::sync::atomic::AtomicU32;
 
-/// The fewest samples that are judged together: on a GPU one for each lane.
+/// The smallest batch of samples that is judged together: on a GPU one for each lane.
 pub(in crate::geometry) const BATCH: usize = BLOCK;
 
 /// Steps of the table of samples over the share of inliers.
 pub(in crate::geometry) const SHARES: usize = 1024;
 
-/// How many samples to draw, by the share of inliers, for models of one kind.
+/// The number of samples to draw for models of one kind, as a function of the share of inliers.
 #[derive(Clone, Debug)]
 pub(in crate::geometry) struct Budget {
     /// Samples by the share of inliers, in [`SHARES`] steps.

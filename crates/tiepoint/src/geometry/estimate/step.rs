@@ -22,7 +22,7 @@ pub(super) struct Normal {
     pub(super) right: [f64; 9],
 }
 
-/// The place of the element (r, c) of a symmetric 3×3 block among its six.
+/// The index of element (r, c) of a symmetric 3×3 block among its six stored ones.
 const PACKED: [[usize; 3]; 3] = [[0, 1, 2], [1, 3, 4], [2, 4, 5]];
 
 /// A share of the diagonal that is added so that the step of an essential matrix is determined: it has five degrees of
@@ -96,8 +96,8 @@ impl Normal {
         (0..9).map(|i| self.matrix[i][i]).sum()
     }
 
-    /// A step inside the span of `basis`. Its vectors are scaled until each changes the residuals by as much, because the
-    /// units of both images may differ by any factor.
+    /// A step inside the span of `basis`. The vectors are scaled so that all change the residuals equally, because the
+    /// units of the two images may differ by any factor.
     fn inside<const N: usize>(&self, m: &Mat3, basis: &[[f64; 9]; N], damping: f64) -> Option<Mat3> {
         let length = |v: &[f64; 9]| {
             (0..81).map(|k| v[k / 9] * self.matrix[k / 9][k % 9] * v[k % 9]).sum::<f64>().sqrt()

@@ -64,7 +64,7 @@ impl AffineEpipolar {
         let (variances, directions) = eigen(spread);
         let normal = directions[0];
         let offset = -(0..4).map(|i| normal[i] * mean[i]).sum::<f64>();
-        // NaN of too few or too far points is refused too.
+        // NaN, from too few points or from huge coordinates, is refused, too.
         let determined = pairs.len() > 4 && variances[1] > LEAST_SPREAD.max(4.0 * variances[0]);
         determined.then_some(Self { normal, offset })
     }
@@ -121,7 +121,7 @@ impl AffineEpipolar {
         let middles = sizes.map(|s| Camera::centred(1.0, s).principal);
         let row = -(c * middles[0][0] + d * middles[0][1]);
         let shift = (row - (a * middles[1][0] + b * middles[1][1] + self.offset)) / in_b;
-        // Along the gradient of the row, whichever way `down` points.
+        // Along the gradient of the row, whatever the sign of `down`.
         let moved = [middles[1][0] + shift * a / in_b, middles[1][1] + shift * b / in_b];
         let camera = |scale: f64, principal| Camera {
             focal: [FAR * larger / scale; 2],

@@ -2,8 +2,8 @@
 //! search.
 //!
 //! A match that is wrong along its row obeys the epipolar geometry like a right one, and repeated structures cause many
-//! of them. The range of disparities therefore includes a tie point only when enough of its neighbours in the left view
-//! have nearly its disparity; and of these it leaves out one in 500 on either side, because wrong matches of repeated
+//! such matches. The range of disparities therefore includes a tie point only if enough of its neighbours in the left
+//! view have nearly its disparity. Of these, one in 500 at either end is left out, because wrong matches of repeated
 //! structures can confirm each other.
 
 use super::Rectification;
@@ -30,7 +30,7 @@ pub struct Agreement {
 pub const WEAK_FOCAL: &str = "the focal length is weakly determined: found from two pictures alone it can be wrong by two or three times, \
                               and depth with it";
 
-/// Depth counts as known if other lenses that fit as well change it by less than this factor.
+/// Depth counts as known if other lenses that fit nearly as well change it by less than this factor.
 pub const SAME_DEPTH: f64 = 1.2;
 
 /// Rows of a pair that is rectified by the right calibration differ by less, in pixels.
@@ -77,14 +77,14 @@ impl Agreement {
 /// Tie points in a cell of the grid in which neighbours are looked up, on average.
 const CELL: f64 = 4.0;
 
-/// The share of the tie points in the 3×3 cells around that must confirm a disparity.
+/// The share of the tie points in the surrounding 3×3 cells that must confirm a disparity.
 const CONFIRMING: f64 = 0.25;
 
-/// The approximate number of neighbours in a row of cells that are compared.
+/// About the most neighbours that are compared in each of the three rows of cells.
 const CROWD: usize = 64;
 
 impl Rectification {
-    /// How tie points, in pixels of the pictures, agree; `None` without any that both views show.
+    /// How well tie points, in pixels of the pictures, agree; `None` if none lies in both views.
     pub fn agreement(&self, pairs: &[Correspondence]) -> Option<Agreement> {
         let places: Vec<_> = pairs.iter().filter_map(|p| self.places(p)).collect();
         let n = places.len();
@@ -147,8 +147,8 @@ pub(crate) fn widened([low, high]: [f64; 2]) -> [f64; 2] {
     [(low - margin).floor(), (high + margin).ceil()]
 }
 
-/// The disparities of tie points, given with their places in A, that at least three others, and a share of all
-/// neighbours, have too.
+/// The disparities of those tie points, given by place in A and disparity, of which at least three neighbours and the
+/// share [`CONFIRMING`] of all have nearly the same disparity.
 fn confirmed(mut ties: Vec<([f64; 2], f64)>) -> Vec<f64> {
     let span = |c: usize| {
         let low = ties.iter().map(|(place, _)| place[c]).fold(f64::INFINITY, f64::min);
@@ -176,7 +176,7 @@ fn confirmed(mut ties: Vec<([f64; 2], f64)>) -> Vec<f64> {
             all += 1;
             same += usize::from((ties[i].1 - tie.1).abs() <= tolerance);
         }
-        // The tie point itself is among them.
+        // `same` and `all` include the tie point itself.
         same > 3 && same as f64 > CONFIRMING * all as f64
     };
     ties.iter().filter(agrees).map(|(_, disparity)| *disparity).collect()

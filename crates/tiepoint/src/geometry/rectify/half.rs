@@ -26,7 +26,7 @@ fn rotation([w, x, y, z]: [f64; 4]) -> Mat3 {
     ]
 }
 
-/// The rotation nearest to a matrix that almost is one.
+/// Removes rounding errors from a rotation matrix.
 pub(super) fn nearest_rotation(m: &Mat3) -> Mat3 {
     rotation(quaternion(m))
 }
@@ -45,14 +45,14 @@ pub(super) fn rectifying(r: &Mat3, t: [f64; 3]) -> Option<[Mat3; 2]> {
     let [w, x, y, z] = quaternion(r);
     let half = rotation(direction([w + 1.0, x, y, z]));
     let back = transpose(&half);
-    // The left by half, the right by minus half: the new frames then differ only by a translation.
+    // The left camera turns by half of R, the right one back by half: the new frames differ only by a translation.
     let between = direction(times(&back, t));
     if between[0] > 0.0 {
         return None;
     }
     let along = least_turn(between, [-1.0, 0.0, 0.0])?;
     let rotations = [product(&along, &half), product(&along, &back)];
-    // The sum of both optical axes: they are turned about x until it looks straight ahead.
+    // Both are turned about x until the sum of their optical axes looks straight ahead.
     let [_, y, z] = [0, 1, 2].map(|i| rotations[0][i][2] + rotations[1][i][2]);
     let length = (y * y + z * z).sqrt();
     if length < 1e-9 {

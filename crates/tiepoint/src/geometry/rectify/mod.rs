@@ -7,7 +7,7 @@
 //! [`OutputFrame`]. The pictures of a vertical rig come out turned by 90°.
 //!
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
-//! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
+//! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ. Places are f64, in the order written, without fusing; values are as in `warp`.
 //!
 //! Without a calibration, [`self_calibrate`] finds one from tie points. Views along parallel rays have none: they are
 //! turned in their planes, scaled and shifted, by their affine epipolar geometry (`affine`).
@@ -177,15 +177,15 @@ fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {
 }
 
 impl RectifiedView {
-    /// The place in the result of a pixel of the picture; `None` where the lens shows nothing or the rectified view
-    /// does not reach.
+    /// The place in the result of a pixel of the picture, perhaps outside of the result; `None` where the lens images
+    /// nothing, or where the ray does not meet the plane of the rectified view.
     pub fn place(&self, pixel: [f64; 2]) -> Option<[f64; 2]> {
         let [x, y] = self.camera.ray(pixel)?;
         let [x, y, z] = times(&self.rotation, [x, y, 1.0]);
         (z > 0.0).then(|| [self.focal * x / z + self.principal[0], self.focal * y / z + self.principal[1]])
     }
 
-    /// The place in the picture of a pixel of the result; `None` where its ray does not meet the picture's plane.
+    /// The place in the picture of a pixel of the result; `None` behind the camera and beyond the lens's valid radius.
     pub fn source(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
         let ray = [(x - self.principal[0]) / self.focal, (y - self.principal[1]) / self.focal, 1.0];
         let [x, y, z] = times(&transpose(&self.rotation), ray);
@@ -217,7 +217,7 @@ impl RectifiedView {
     /// The rectified picture; the fill value where the input shows nothing.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when the picture has not the size that this view was made for, and as
+    /// [`Error::Mismatch`] when the picture does not have the size that this view was made for, and as
     /// [`warp`](super::warp::warp()).
     pub fn warp<T: Pixel>(
         &self,

@@ -1,8 +1,8 @@
 //! Focal length, principal points and size of the rectified pair.
 //!
 //! The outline of each picture, undistorted and turned, is projected onto the plane Z = 1. Its bounding box is the
-//! *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture that is turned
-//! little fills it. Boxes are in units of the focal length.
+//! *outer* box; the *inner* box is bounded by the innermost points of its four sides, so that a picture that is hardly
+//! turned fills it. Boxes are in units of the focal length.
 
 use super::valid::NOTHING_VALID;
 use super::{RectifiedView, RectifyOptions};
@@ -105,7 +105,7 @@ impl Turned {
         if !inner {
             return Ok([0, 1].map(|c| sides.iter().fold(none, |all, s| either([all, span(s, c)]))));
         }
-        // A picture turned by 90° has other sides at its top and left.
+        // If a picture is turned by 90°, its left and right sides become the top and bottom.
         let mut across = [&left, &right];
         let mut down = [&top, &bottom];
         if self.rotation[0][0].abs() < self.rotation[0][1].abs() {

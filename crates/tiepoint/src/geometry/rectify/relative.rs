@@ -54,8 +54,8 @@ impl Relative {
         std::array::from_fn(|i| std::array::from_fn(|j| left[i] * e[i][j] * right[j]))
     }
 
-    /// The median distance, in focal lengths, between a place in B and where it would be if the camera had only turned. Depth is
-    /// the baseline divided by it, if cameras are side by side.
+    /// The median distance, in focal lengths, between a point in B and where it would be if the camera had only turned.
+    /// For cameras side by side the depth is the baseline divided by this.
     pub(super) fn parallax(&self, ties: &Ties) -> f64 {
         let [f, g] = self.focals();
         let distance = |(a, b): &([f64; 3], [f64; 3])| {

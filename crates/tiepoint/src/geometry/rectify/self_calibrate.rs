@@ -132,8 +132,8 @@ pub fn self_calibrate(
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
     let expected = options.known().map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
     let weight = options.known().map_or(Prior::FOCAL_WEIGHT, |_| KNOWN);
-    // A known ratio gets the same weight as an assumed one: focusing a lens anew changes its focal length by half a
-    // percent.
+    // A known ratio gets no more weight than an assumed one, because refocusing a lens changes its focal length by half
+    // a percent.
     let log_ratio = match (options.focal, options.focal_right) {
         (Some(left), Some(right)) => libm::log(right / left),
         _ => 0.0,
@@ -337,7 +337,7 @@ fn framing(frame: OutputFrame) -> RectifyOptions {
     RectifyOptions { frame, principal: Principal::Own }
 }
 
-/// The affine root mean square distance counts as clearly less below this share of the perspective one.
+/// The affine root mean square distance must be below this share of the perspective one to count as clearly less.
 const CLEARLY: f64 = 0.9;
 
 /// Greatest root mean square distance of the tie points that agree with an affine geometry, where no perspective one is

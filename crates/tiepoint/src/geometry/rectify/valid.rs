@@ -22,7 +22,7 @@ impl Rectification {
     /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Memory`] when a view is too large to be
     /// held.
     pub fn crop_to_valid(&mut self, cpu: &Cpu) -> Result<()> {
-        // Places are rounded anew after a cut: a pixel on the very edge of a picture may then lie outside.
+        // After a crop places are rounded differently, so a pixel on the very edge of a picture may then lie outside.
         loop {
             let mut valid = self.left.coverage(cpu)?;
             let right = self.right.coverage(cpu)?;
@@ -48,7 +48,7 @@ fn largest(valid: &Image<u8>) -> Rect {
     let Size { width, height } = valid.size();
     let mut best = Rect::default();
     let mut heights = vec![0; width];
-    // Columns at which a rectangle of this height may begin; both rise.
+    // Columns at which a rectangle may begin, each with its height; both increase along the list.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for y in 0..height {
         heights.iter_mut().zip(valid.row(y)).for_each(|(h, v)| *h = if *v == 0 { 0 } else { *h + 1 });

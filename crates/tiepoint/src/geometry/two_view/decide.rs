@@ -2,9 +2,9 @@
 //!
 //! If an essential matrix has nearly as many inliers as the fundamental one, the focal lengths are right. If a
 //! homography has nearly as many inliers as the epipolar geometry, the scene is a plane or the camera only turned. If
-//! the focal lengths are known, it turned if K R K⁻¹ of the nearest rotation explains nearly as many inliers, too.
-//! Finally the inliers are tested for a watermark. One rule is not COLMAP's: of a plane or a turn many
-//! epipolar geometries fit, so inliers far from the homography count only if chance cannot explain them.
+//! the focal lengths are known, the camera only turned if K R K⁻¹, with R the nearest rotation, has nearly as many
+//! inliers as the homography. Finally the inliers are tested for a watermark. One rule is not COLMAP's: many epipolar
+//! geometries fit a plane or a turn, so inliers far from the homography count only if chance cannot explain them.
 
 use super::prepared::{FoundAll, Prepared};
 use super::{Configuration, ImageCamera, ImagePair, TwoView, TwoViewOptions};
@@ -81,7 +81,7 @@ pub(super) fn decide(
     }
 }
 
-/// Whether a homography of `inliers` is that of a camera which only turned.
+/// Whether a homography with this number of inliers is that of a plane or of a camera that only turned.
 fn plane_or_turn(
     pair: &ImagePair<'_>,
     b_from_a: &Homography,

@@ -86,7 +86,7 @@ pub(super) struct GpuVerifier {
     done: Mark,
 }
 
-/// The part of the host's memory that belongs to a pair.
+/// A pair's part of the host memory that is uploaded.
 struct Slots<'s> {
     prepared: &'s Prepared,
     first: usize,

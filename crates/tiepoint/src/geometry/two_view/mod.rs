@@ -10,7 +10,7 @@
 //! 4. `decide` compares the numbers of inliers and names the configuration.
 //!
 //! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size.
-//! Neither threads nor device change a bit.
+//! The result is the same, bit for bit, for any threads and device.
 
 mod decide;
 mod evidence;
@@ -95,8 +95,8 @@ options! {
         min_iterations / with_min_iterations: usize = 100, unit "N";
         /// The most samples for each model.
         max_iterations / with_max_iterations: usize = 10_000 => 1..=1_000_000_000, unit "N";
-        /// Draw enough samples to find, with the confidence, a model with this share of inliers, or with the fewest
-        /// inliers if that is more.
+        /// Draw enough samples to find, with the probability confidence, a model with this share of inliers, or with
+        /// the fewest inliers if that is more.
         min_inlier_ratio / with_min_inlier_ratio: f64 = 0.25 => AboveTo(0.0, 1.0), unit "SHARE";
         /// The fewest inliers of a model.
         min_inliers / with_min_inliers: usize = 15 => 8.., unit "N";

@@ -40,7 +40,7 @@ impl Budgets {
         }
     }
 
-    /// The number of samples that find a model of the fewest inliers that a pair needs.
+    /// The number of samples that find a model with the smallest share of inliers that a pair may have.
     pub(super) fn most(&self, kind: ModelKind, matches: usize) -> u32 {
         let fewest = self.options.min_inliers as f64 / matches.max(1) as f64;
         self.of(kind).at(self.options.min_inlier_ratio.max(fewest).min(1.0))
@@ -50,7 +50,7 @@ impl Budgets {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) points: Points,
-    /// Which matches the points are.
+    /// For each point, the index of its match.
     pub(super) usable: Vec<usize>,
     /// The cameras, where both are known.
     pub(super) cameras: Option<[Camera; 2]>,

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use std::marker::PhantomData;
 use tiepoint_gpu::{Kernel, KernelSource};
 
-/// A [`Map`](super::Map) that kernels have, too.
+/// A [`Map`](super::Map) that kernels can compute, too.
 pub trait GpuMap {
     /// The source of the kernel's function `place` for this map.
     const TEXT: &'static str;

@@ -43,8 +43,8 @@ pub(super) const COLUMNS: usize = 128;
 /// The position of a pixel without input.
 pub(super) const NOWHERE: i32 = i32::MIN;
 
-/// Places of neighbours in a row of the output: the pixel left of and above each, or the nearest one, or [`NOWHERE`], and
-/// the fractions beyond it.
+/// Places in the input of neighbouring output pixels in a row: for each the pixel to the left of and above it (or the
+/// nearest pixel, or [`NOWHERE`]), and the fractions beyond that pixel.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) left: [i32; COLUMNS],

@@ -75,7 +75,7 @@ fn between_marks(
         let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
         Ok((ends[0] < ends[1]).then_some(ends))
     };
-    // Without the marks the values may be all equal, or none may be left: then the marks count.
+    // Without the marks all values may be equal, or none may be left: then the marks count as values.
     match (mark(least), mark(greatest)) {
         (0, 0) => between(0, 0),
         (below, above) => match between(below, above)? {

@@ -15,7 +15,7 @@ const ROLES: [(&str, &str); 5] = [
     ("colorinterp", "ColorInterp"),
 ];
 
-/// The text of a tag with the items that are kept in results; `None` if it has none, or is no XML.
+/// The text of a tag with only the items that results keep; `None` if it has none of them, or is not XML.
 pub(super) fn kept(text: &str) -> Option<String> {
     let document = Document::parse(text.trim_end_matches('\0')).ok()?;
     let items = document.root_element().children().filter_map(|item| {

@@ -134,7 +134,7 @@ fn by_crate(
         let source = decoder.inner();
         source.seek(SeekFrom::Start(offset))?;
         let there = source.take(len).read_to_end(&mut bytes)? as u64;
-        // The decoder of JPEG fills up what is missing.
+        // The JPEG decoder fills up missing data.
         if there < len {
             return Err(
                 format!("strip or tile {cell} of the TIFF is truncated: {there} of {len} bytes").into()

@@ -175,7 +175,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Sets the lengths of cells of which the file says only where they begin. A cell is left out where it says neither.
+    /// Sets the lengths of cells for which the file gives only an offset. A cell without offset and length is omitted.
     fn measure(&mut self) -> Result<(), Fault> {
         for cell in 0..self.places.len() {
             if let (1.., 0) = self.places[cell] {
@@ -274,7 +274,7 @@ pub(super) fn find_image(decoder: &mut Decoder<impl Source>) -> Result<(), Fault
     Ok(())
 }
 
-/// The bytes of a text without the zeros at its end, whether or not it has one there and is UTF-8.
+/// The bytes of a text tag without trailing zeros; it need not end with a zero nor be UTF-8.
 pub(super) fn text(decoder: &mut Decoder<impl Source>, tag: u16) -> Result<Option<Vec<u8>>, Fault> {
     let mut found = ValueBuffer::empty(Type::ASCII);
     let there = decoder.image_ifd().find_tag_buf(Tag::from_u16_exhaustive(tag), &mut found)?;

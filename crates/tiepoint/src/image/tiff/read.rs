@@ -19,7 +19,7 @@ use std::io::{ErrorKind::UnexpectedEof, SeekFrom};
 impl From<TiffError> for Fault {
     fn from(e: TiffError) -> Self {
         match e {
-            // Errors of decoders come as those of a file without a number of the system.
+            // The decoders report their own errors as I/O errors without a system error code.
             TiffError::IoError(e) if e.raw_os_error().is_some() || e.kind() == UnexpectedEof => Self::Io(e),
             e => Self::Bad(format!("damaged or unsupported TIFF: {e}")),
         }

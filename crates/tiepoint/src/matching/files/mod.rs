@@ -9,11 +9,11 @@
 //! | `qgis` | `mapX,mapY,sourceX,sourceY,enable,…` | QGIS's georeferencer, from `IMAGE.points` |
 //! | `vrt` | elements `GCP` with `Pixel`, `Line`, `X`, `Y` | GDAL, as the first image with ground control points |
 //!
-//! The centre of the first pixel is (0, 0), except in the last two formats: their origin is its corner, and QGIS counts
+//! The centre of the first pixel is (0, 0), except in the last two formats, whose origin is its corner; QGIS counts
 //! rows upwards. In these two, points of the second image are map coordinates if its georeference is known (QGIS: with
-//! an EPSG number); in QGIS's those of the first are then, too, if it has one. Otherwise both are pixels.
+//! an EPSG number), and in QGIS's then also those of the first, if it has one. All other points are pixels.
 //!
-//! These five hold each pair of points once: a feature with several orientations may have a match for each.
+//! These five hold each pair of points once, although features with several orientations may have several matches.
 
 pub(crate) mod npz;
 mod read;
@@ -68,15 +68,14 @@ named! {
         /// FILE is the folder; it gets both directions.
         "micmac": MicMac, "Inliers as a folder Homol of MicMac, named by --output";
         "s2p": S2p, "Inliers as sift_matches.txt of s2p";
-        /// Pixels of the second image stand for places on the map unless its coordinate system is known.
+        /// Pixels of the second image replace map coordinates unless its coordinate system is known.
         "qgis": Qgis, "Inliers as ground control points of QGIS: A is placed on the map of B, or on its pixels";
         "vrt": Vrt, "Inliers as ground control points in a virtual raster of GDAL, which shows A on the map of B";
     }
 }
 
 impl MatchFormat {
-    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is reported at
-    /// once.
+    /// The format of `path` by its extension. Call it before long work, so that a wrong name is reported at once.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -109,7 +108,7 @@ impl MatchFormat {
 pub struct MatchedImages<'a> {
     /// Their names; the first is the path of its file where a virtual raster of GDAL is written.
     pub names: [&'a str; 2],
-    /// Where each lies on a map.
+    /// The georeference of each.
     pub places: [Option<&'a Georeference>; 2],
     /// Their sizes.
     pub sizes: Option<[Size; 2]>,
@@ -124,8 +123,8 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
     }
 }
 
-/// Writes matches to `path`, [whole or not at all](write_atomically), in `format` or in that of the extension of
-/// `path`.
+/// Writes matches to `path`, [whole or not at all](write_atomically), in `format` or, without one, in the format of its
+/// extension.
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown, or the format cannot hold the images (COLMAP: white space in a
@@ -200,12 +199,12 @@ pub fn write_matches<'a>(
     }
 }
 
-/// A pixel as columns and rows from the corner of the first.
+/// A pixel position measured from the corner of the first pixel instead of its centre.
 fn from_corner(xy: [f32; 2]) -> [f64; 2] {
     xy.map(|v| f64::from(v) + 0.5)
 }
 
-/// The place of a pixel on the map, by [a transform](Georeference::transform).
+/// The map coordinates of a pixel, by [a transform](Georeference::transform).
 fn on_map([a, b, c, d, e, f]: [f64; 6], xy: [f32; 2]) -> [f64; 2] {
     let [x, y] = from_corner(xy);
     [a * x + b * y + c, d * x + e * y + f]
@@ -216,7 +215,7 @@ fn qgis<'r>(
     [of_a, of_b]: [Option<&Georeference>; 2],
     rows: impl Iterator<Item = &'r MatchRow>,
 ) -> io::Result<()> {
-    // Without a coordinate system nothing in the file says that its places are on a map.
+    // Without a coordinate system the file could not show that its points are map coordinates.
     let on_b = of_b.and_then(|place| Some((place.epsg()?, place.transform()?)));
     if let Some((epsg, _)) = on_b {
         writeln!(out, "#CRS: EPSG:{epsg}")?;
@@ -286,7 +285,7 @@ fn vrt<'r>(
     })
 }
 
-/// What a file says of a band, counted from 0: its colour, scale, offset, unit and name.
+/// The metadata of a band, counted from 0, as XML of a virtual raster: its colour, scale, offset, unit and name.
 fn about_band(file: &FileImage, band: usize) -> String {
     let colour = match band {
         _ if file.layout.alpha == Some(band) => Some("Alpha"),
@@ -366,7 +365,7 @@ mod tests {
         let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
         let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], scales: [1.6, 3.0], inlier: true };
         let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
-        // Another direction of both features.
+        // The same points with another orientation of both features.
         let twice = [row, MatchRow { pair: Match { a: 8, b: 9, ..pair }, ..row }];
         let text = |extension: &str| {
             write_matches(path(extension), None, ["a \"1\".png", "b.png"], &rows)?;
@@ -399,7 +398,7 @@ mod tests {
             write_matches(&path, Some(format), ["x/a.tif", "y/b.tif"], &twice).unwrap();
             assert_eq!(std::fs::read_to_string(folder.join(at)).unwrap(), expected, "{format}");
         }
-        // On the map of the second picture, whose pixels have two metres.
+        // On the map of the second picture, whose pixels are two metres wide.
         let place = Georeference::of_transform([2.0, 0.0, 100.0, 0.0, -2.0, 500.0]);
         let source = folder.join("a&b.tif");
         crate::image::write(&source, &crate::image::Image::<u16>::new(Size::new(7, 5))).unwrap();
@@ -429,7 +428,7 @@ mod tests {
             assert_eq!(said, [is_masked; 2], "{text_of}");
         }
         std::fs::remove_file(source.with_added_extension("msk")).ok();
-        // What the file says of its bands stays: their type, name and scale, the value of no data.
+        // The metadata of the file's bands are kept: type, name, scale and no-data value.
         let mut encoder = TiffEncoder::new(std::fs::File::create(&source).unwrap()).unwrap();
         let mut image = encoder.new_image::<GrayI32>(7, 5).unwrap();
         let about =

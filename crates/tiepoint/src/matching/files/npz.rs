@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut impl Write, images: &MatchedImages<'_>, rows: &[Ma
     write_arrays(out, arrays.into_iter().chain(sizes).chain(matrix))
 }
 
-/// The matches in the bytes of a file. Only the points are needed; other missing arrays have [`ReadMatches`]' defaults.
+/// The matches in the bytes of a file. Only the points are required; other arrays default as in [`ReadMatches`].
 pub(crate) fn read(bytes: &[u8]) -> Result<ReadMatches, String> {
     let archive = Archive::open(bytes)?;
     let shaped = |name: &str, shape: &[usize]| match archive.array(name)? {

@@ -1,4 +1,4 @@
-//! Tie points read from files; the format follows from the content.
+//! Reads tie points from files; the format is recognised by the content.
 
 use super::{MatchFormat, MatchRow, micmac_file, npz};
 use crate::files::{read_within, text_of};
@@ -10,17 +10,17 @@ use serde::Deserialize;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Tie points as a file holds them. Where it does not say them, the indices are the number of the row, the distance is
-/// 0, the ratio NaN, the scales 1, and the match is an inlier.
+/// Tie points as a file holds them. For missing values the indices are the number of the row, the distance is 0, the
+/// ratio NaN, the scales 1, and the match is an inlier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadMatches {
     /// The format.
     pub format: MatchFormat,
     /// The names of both images.
     pub names: Option<[String; 2]>,
-    /// Whether the file says which of the two images is the first, by a name, or because one is placed on the other.
+    /// Whether the file determines which image is the first, by a name or because one is placed on the other.
     pub in_order: bool,
-    /// The sizes of the images in which they were found, where the file says them.
+    /// The sizes of the images in which they were found, if the file holds them.
     pub sizes: [Option<Size>; 2],
     /// The matches, in the order of the file.
     pub rows: Vec<MatchRow>,
@@ -29,13 +29,13 @@ pub struct ReadMatches {
 /// What is known of the two images whose matches are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchSides<'a> {
-    /// Their names or paths. The sides of a file that names its images in the other order are exchanged; a file that
-    /// names others is refused.
+    /// Their names or paths. If a file names its images in the other order, its sides are exchanged; a file that names
+    /// other images is refused.
     pub names: Option<[&'a str; 2]>,
-    /// Where they lie on the map: by it map coordinates become pixels, if the file names no other coordinate system.
+    /// Their georeferences, by which map coordinates become pixels, unless the file names another coordinate system.
     pub places: [Option<&'a Georeference>; 2],
-    /// Their sizes as they are stored. The points of a QGIS file without a line `#CRS` are taken as pixels or as map
-    /// coordinates, whichever lie inside.
+    /// Their sizes as they are stored. They decide whether the points of a QGIS file without a line `#CRS` are pixels
+    /// or map coordinates: whichever lie inside.
     pub sizes: [Option<Size>; 2],
 }
 
@@ -45,12 +45,12 @@ type Parsed<T> = std::result::Result<T, String>;
 /// Parses a line, given its index among the lines of matches.
 type Row = fn(&str, u32, &Maps) -> Parsed<MatchRow>;
 
-/// Where both images lie on the map.
+/// For each image the transform from pixels to map coordinates, if it is known.
 type Maps = [Option<[f64; 6]>; 2];
 
-/// Reads what [`write_matches`](super::write_matches) writes, and the same of other programs: CSV, JSON, NPZ, text with
+/// Reads the formats of [`write_matches`](super::write_matches), also from other programs: CSV, JSON, NPZ, text with
 /// uncertainties of the Ames Stereo Pipeline (6 numbers a line), a file of MicMac's `Homol` (5), `sift_matches.txt` of
-/// s2p (4), ground control points of QGIS that lie on pixels of a picture. A file without lines holds no matches.
+/// s2p (4), and QGIS ground control points in pixels of a picture. A file without lines holds no matches.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read; [`Error::Format`] when it holds anything else, such as COLMAP's indices
@@ -59,12 +59,12 @@ pub fn read_matches(path: impl AsRef<Path>) -> Result<ReadMatches> {
     read_matches_of(path, &MatchSides::default())
 }
 
-/// As [`read_matches`], of two images that are known: also MicMac's folder `Homol`, and places on the map of the second,
-/// as ground control points of QGIS and of a virtual raster of GDAL have them.
+/// As [`read_matches`], of two known images: also MicMac's folder `Homol`, and ground control points of QGIS or of a
+/// GDAL virtual raster in map coordinates of the second image.
 ///
 /// # Errors
-/// As [`read_matches`]; [`Error::Format`] for matches of other images, places on a map where the image has none or in
-/// another coordinate system, and points of QGIS without one that may be pixels or places.
+/// As [`read_matches`]; [`Error::Format`] for matches of other images, for map coordinates if the image has no
+/// georeference or another coordinate system, and for QGIS points without `#CRS` that may be pixels or map coordinates.
 pub fn read_matches_of(path: impl AsRef<Path>, images: &MatchSides<'_>) -> Result<ReadMatches> {
     let path = path.as_ref();
     let names = images.names.map(|names| names.map(|name| of_path(Path::new(name))));
@@ -123,7 +123,7 @@ pub fn parse_matches(text: &str, path: impl AsRef<Path>, images: &MatchSides<'_>
 }
 
 impl ReadMatches {
-    /// Makes the first image the second.
+    /// Exchanges the two images.
     pub fn exchange(&mut self) {
         if let Some(names) = &mut self.names {
             names.reverse();
@@ -148,8 +148,8 @@ fn micmac_names(path: &Path) -> Option<[String; 2]> {
     Some([first.to_owned(), path.file_stem()?.to_str()?.to_owned()])
 }
 
-/// Whether a file of ASP, `PREFIX-A__B.txt` without the images' extensions, has the matches of B and A; `None` where its
-/// name does not say it.
+/// Whether a file of ASP, named `PREFIX-A__B.txt` without the images' extensions, has its images in the order B, A;
+/// `None` if its name does not show the order.
 fn asp_order(path: &Path, names: [&str; 2]) -> Option<bool> {
     let stem = path.file_stem()?.to_str()?;
     let [a, b] = names.map(|name| Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name));
@@ -164,7 +164,7 @@ fn asp_order(path: &Path, names: [&str; 2]) -> Option<bool> {
     }
 }
 
-/// The pixel of a place on the map of an image.
+/// The pixel at these map coordinates of an image.
 fn pixel(map: Option<[f64; 6]>, [x, y]: [f64; 2]) -> Parsed<[f64; 2]> {
     let [a, b, c, d, e, f] = map.ok_or(ON_A_MAP)?;
     let (x, y, area) = (x - c, y - f, a * e - b * d);
@@ -222,7 +222,7 @@ fn of_text(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> 
     Ok(ReadMatches { format, in_order: format == MatchFormat::Qgis, rows, ..ReadMatches::default() })
 }
 
-/// The points of a QGIS file without a line `#CRS`, taken as pixels or as map coordinates, whichever lie inside the pictures.
+/// The points of a QGIS file without a line `#CRS`: as pixels or as map coordinates, whichever lie inside the pictures.
 fn inside(
     pixels: Vec<MatchRow>,
     on_map: Parsed<Vec<MatchRow>>,
@@ -232,7 +232,7 @@ fn inside(
         let [width, height] = size.map_or([f32::INFINITY; 2], |of| [of.width as f32, of.height as f32]);
         (-0.5..=width - 0.5).contains(&x) && (-0.5..=height - 0.5).contains(&y)
     };
-    // Points that were switched off or set beside the picture by mistake do not decide.
+    // Disabled points do not count, and up to a tenth of the others may lie outside, set by mistake.
     let fit = |rows: &[MatchRow]| {
         let used = rows.iter().filter(|row| row.inlier);
         let (within, all) = used.fold((0, 0), |(within_both, all), row| {
@@ -261,13 +261,13 @@ fn inside(
 const ADVICE: &str = "put the line `#CRS: EPSG:NUMBER` before map coordinates; give pixels without a place on the map as \
                    lines of x1 y1 x2 y2, from the centre of the first pixel";
 
-/// Where both images lie on the map.
+/// For each image the transform from pixels to map coordinates, if it is known.
 fn maps(images: &MatchSides<'_>) -> Maps {
     images.places.map(|place| place.and_then(Georeference::transform))
 }
 
-/// Fails if a file names another coordinate system than that of the image whose map coordinates it holds. Only numbers of
-/// EPSG's list are compared.
+/// Fails if a file names another coordinate system than that of the image whose map coordinates it holds. Only EPSG
+/// numbers are compared.
 fn same_system(named: &str, place: Option<&Georeference>) -> Parsed<()> {
     match (epsg_of(named), place.and_then(Georeference::epsg)) {
         (Some(named), Some(of_place)) if named != of_place => Err(format!(
@@ -279,8 +279,8 @@ fn same_system(named: &str, place: Option<&Georeference>) -> Parsed<()> {
     }
 }
 
-/// The EPSG number of a coordinate system: `EPSG:32632`, or WKT, which ends with the number of the whole. One with heights
-/// has another number than its plane, so that none is given.
+/// The EPSG number of a coordinate system: `EPSG:32632`, or WKT, which ends with the number of the whole system. `None`
+/// for a compound system with heights, because its number differs from that of its plane.
 fn epsg_of(system: &str) -> Option<u64> {
     let digits = |text: &str| text.trim().trim_matches('"').parse().ok();
     if let Some((start, number)) = system.split_once(':') {
@@ -312,7 +312,7 @@ fn words<const N: usize>(line: &str) -> Parsed<[f32; N]> {
     numbers(&mut line.split_ascii_whitespace(), line)
 }
 
-/// A row of places alone.
+/// A row with points only; the other values are the defaults of [`ReadMatches`].
 fn places(index: u32, [ax, ay, bx, by]: [f32; 4]) -> MatchRow {
     let pair = Match { a: index, b: index, distance: 0.0, ratio: f32::NAN };
     MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], scales: [1.0; 2], inlier: true }
@@ -342,14 +342,14 @@ fn qgis(line: &str, index: u32, _: &Maps) -> Parsed<MatchRow> {
     control_point(upwards([ax, ay]), upwards([bx, by]), enabled, index, line)
 }
 
-/// A line of QGIS whose first place is on the map of B; the second is on that of A, if it has one.
+/// A line of QGIS whose first point is in map coordinates of B; the second is in those of A, if A has a georeference.
 fn qgis_on_a_map(line: &str, index: u32, maps: &Maps) -> Parsed<MatchRow> {
     let [bx, by, ax, ay, enabled] = numbers::<f64, 5>(&mut line.split(',').take(5), line)?;
     let a = if maps[0].is_some() { pixel(maps[0], [ax, ay])? } else { upwards([ax, ay]) };
     control_point(a, pixel(maps[1], [bx, by])?, enabled, index, line)
 }
 
-/// A pixel in the coordinates of QGIS, from the corner of the first pixel, and upwards.
+/// The pixel at coordinates of QGIS, which are measured from the corner of the first pixel, and upwards.
 fn upwards([x, y]: [f64; 2]) -> [f64; 2] {
     [x - 0.5, -0.5 - y]
 }
@@ -365,8 +365,8 @@ fn control_point(a: [f64; 2], b: [f64; 2], enabled: f64, index: u32, of: &str) -
 /// The most XML nodes of a virtual raster: one for each control point, and some more.
 const MAX_NODES: u32 = 1 << 20;
 
-/// The ground control points of a virtual raster of GDAL: pixels of its source, from the corner of the first, and places on
-/// the map of the other image.
+/// The ground control points of a GDAL virtual raster: pixels of its source, from the corner of the first pixel, and
+/// map coordinates of the other image.
 fn vrt(text: &str, images: &MatchSides<'_>, names: Option<&[String; 2]>) -> Parsed<ReadMatches> {
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
@@ -463,7 +463,7 @@ mod tests {
     use crate::numeric::Random;
     use crate::options::Named;
 
-    /// Every format gives back each bit that it holds.
+    /// Every value that a format holds is read back bit for bit.
     #[test]
     fn what_is_written_is_read_again() {
         let (folder, mut random) = (Folder::new("matches-read"), Random::new(5));
@@ -588,7 +588,7 @@ mod tests {
         );
         let read = of_text(&text, &sides([None, Some(&turned)]), None).unwrap();
         assert_eq!((read.rows[0].a_xy, read.rows[0].b_xy), ([3.0, 4.0], [7.25, 8.0]));
-        // The points are of the source, which may be the second image.
+        // The pixels are those of the source, which may be the second image.
         let named = text.replace("<GCPList>", "<SourceFilename>x/a.tif</SourceFilename><GCPList>");
         let of =
             |a: &str, b: &str, places| of_text(&named, &sides(places), Some(&[a.to_owned(), b.to_owned()]));
@@ -602,7 +602,7 @@ mod tests {
         assert!(refused.contains("of a.tif: expected those of c.tif or b.tif"), "{refused}");
     }
 
-    /// Without a line `#CRS` points are what lies inside of the pictures, if that is one of both.
+    /// Without a line `#CRS` points are pixels or map coordinates, whichever lie inside the pictures, if only one does.
     #[test]
     fn points_without_a_coordinate_system_are_what_lies_inside() {
         let place = Georeference::of_transform([2.0, 0.0, 500_000.0, 0.0, -2.0, 4_600_000.0]);
@@ -630,7 +630,7 @@ mod tests {
         assert!(read(&[[f64::NAN; 2]], &place).unwrap_err().starts_with("line 2: "));
     }
 
-    /// A file whose coordinate system is not that of the picture is refused, if both have numbers.
+    /// A file whose coordinate system is not that of the picture is refused, if both have EPSG numbers.
     #[test]
     fn places_in_another_coordinate_system_are_refused() {
         let place = Georeference::of_transform([2.0, 0.0, 0.0, 0.0, -2.0, 0.0]).with_epsg(32632);
@@ -669,7 +669,7 @@ mod tests {
         }
     }
 
-    /// Files that say which image is which are read in the order of the images that are asked for.
+    /// Files that determine the order of their images are read in the order of the images asked for.
     #[test]
     fn matches_come_in_the_order_of_the_images() {
         let folder = Folder::new("matches-order");

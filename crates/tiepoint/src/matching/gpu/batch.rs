@@ -1,4 +1,4 @@
-//! Many pairs at a time: their searches are one list of commands, and only the matches are copied to the host.
+//! Matches many pairs at a time: their searches are one list of commands, and only the matches are copied to the host.
 
 use super::packed::GpuPacked;
 use super::regions::{Cut, FOUND};
@@ -9,7 +9,7 @@ use crate::device::gpu::{Buffer, Commands, Pinned};
 use crate::matching::nearest;
 use crate::{Error, Result};
 
-/// Words of a match: pair, features of A and of B, distance, ratio.
+/// The number of words of a match: pair, indices of its features in A and in B, distance, ratio.
 const ROW: usize = 5;
 
 tiepoint_gpu::kernel! {
@@ -19,7 +19,7 @@ tiepoint_gpu::kernel! {
         read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
         read count_a: u32 [1],
     } {
-        /// The first word of every row of this pair.
+        /// The number of the pair, the first word of its rows.
         pair: u32,
         capacity_a: u32,
         capacity_b: u32,
@@ -45,8 +45,8 @@ impl GpuMatcher {
     ///
     /// # Errors
     /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that
-    /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed by
-    /// sign where the other side is not, or the options do not ask for it.
+    /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features packed by sign if
+    /// the other side is not, or if the options do not ask for equal signs.
     pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
         let (found, count, mut commands) = self.record_batch(pairs, options)?;
         self.landings.with(

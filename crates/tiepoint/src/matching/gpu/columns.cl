@@ -1,6 +1,6 @@
-// Nearest neighbours and matches as arrays, one for each property.
+// Nearest neighbours and matches as arrays, with an array for each property.
 
-// The neighbours of each feature of A, one for each lane: index −1 and infinite distances if there is none.
+// The neighbours of each feature of A, one feature for each lane: index −1 and infinite distances if there is none.
 KERNEL(nearest_columns) {
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
     if (i >= args.capacity_a) return;
@@ -12,7 +12,7 @@ KERNEL(nearest_columns) {
     second[i] = exists ? second_distance(best) : FLOAT_OF(0x7f800000u);
 }
 
-// 1 for each feature of A that has a match, one for each lane.
+// 1 for each feature of A that has a match, else 0; one feature for each lane.
 KERNEL(match_flags) {
     const Rule rule = args.rule;
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
@@ -25,9 +25,9 @@ KERNEL(match_flags) {
     flags[i] = flag;
 }
 
-// Writes the matches in the order of A: each group those of a run of LANES features, after those of the runs before.
+// Writes the matches in the order of A: each group writes those of LANES features, after those of earlier groups.
 KERNEL(match_columns) {
-    // `sum`: matches of the runs before; `ranks`: matches of this run up to each lane.
+    // `sum`: matches of earlier runs; `ranks`: matches of this run up to each lane.
     LOCAL u32 sum, ranks[LANES];
     u32 lane = (u32)LANE_X, first = (u32)GROUP_X * LANES, i = first + lane;
     u32 flag = i < args.capacity_a ? flags[i] : 0, before = 0;

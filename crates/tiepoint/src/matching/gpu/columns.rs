@@ -1,4 +1,4 @@
-//! Nearest neighbours and matches as arrays in a device's memory, in the form that other programs take.
+//! Nearest neighbours and matches as arrays in a device's memory, in the form that other libraries expect.
 
 use super::regions::FOUND;
 use super::rows::groups;
@@ -44,11 +44,11 @@ tiepoint_gpu::kernel! {
 /// The two nearest neighbours in B of each feature of A, in a device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuNeighbours {
-    /// The nearest; −1 where there is none.
+    /// The index of the nearest; −1 if there is none.
     pub index: Buffer<i64>,
-    /// Its Euclidean distance between unit descriptors; infinite where there is none.
+    /// The Euclidean distance of the nearest between unit descriptors; infinite if there is none.
     pub distance: Buffer<f32>,
-    /// That of the second nearest; infinite where there is none.
+    /// The distance of the second nearest; infinite if there is none.
     pub second: Buffer<f32>,
 }
 
@@ -87,8 +87,8 @@ impl GpuMatches {
 }
 
 impl GpuMatcher {
-    /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that
-    /// A has room for. The host does not wait.
+    /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device, with an entry for each
+    /// feature for which A has room. The host does not wait.
     ///
     /// # Errors
     /// As [`nearest_neighbours`](Self::nearest_neighbours).

@@ -1,12 +1,12 @@
 //! Matching on a GPU: the CPU's nearest neighbours, bit for bit.
 //!
-//! The searches from A to B and from B to A each compute all products. Sharing them would need results of every column from
-//! every block of rows, which costs more comparisons than it saves products. The bounds of one direction are the tensor cores,
-//! with one multiply-add for each byte of a product, and beside them two integer operations for each product
-//! (`docs/notebook/matching.md`).
+//! The searches from A to B and from B to A each compute all products. To share them, every block of rows would have to
+//! give results for every column, which takes more comparisons than it saves products. The time of one direction is
+//! bounded by the tensor cores, with one multiply-add for each byte of a product, and by two integer operations for
+//! each product beside them (`docs/notebook/matching.md`).
 //!
-//! Memory grows with n + m: a packed copy of the descriptors, and the results of each work group. The number of work
-//! groups is fixed, until there are more blocks of features than that.
+//! Memory is proportional to n + m: a packed copy of the descriptors, and the results of each work group. The number of
+//! work groups is fixed, unless there are more blocks of features.
 
 mod batch;
 mod columns;
@@ -53,7 +53,7 @@ pub struct GpuMatcher {
 pub struct GpuNearest {
     /// [`FOUND`] words for every feature that A has room for, then for B's if these were searched for, too.
     nearest: Buffer<u32>,
-    /// The numbers of bright and dark features, of A and of B.
+    /// The numbers of bright and of dark features, for A and for B.
     regions: [Buffer<u32>; 2],
     capacity_a: usize,
     floats: bool,
@@ -109,7 +109,7 @@ impl GpuMatcher {
         }
     }
 
-    /// The kernels that a search of two sides needs. Fails unless the sides can be compared.
+    /// The kind of search for two sides. Fails unless the sides can be compared.
     fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<SearchKind> {
         check(a)?;
         check(b)?;
@@ -118,7 +118,7 @@ impl GpuMatcher {
         Ok(kind)
     }
 
-    /// The programs of a search without a guide among bytes.
+    /// The programs of a search without a guide among 8-bit descriptors.
     pub(crate) fn sources(&self, dimension: usize) -> [KernelSource; 2] {
         let kind = SearchKind { form: self.form(false, dimension), floats: false, dimension };
         [rows::source(kind), nearest::gpu::source_of(kind)]
@@ -145,12 +145,12 @@ impl GpuMatcher {
     }
 
     /// Adds the search for the two nearest neighbours, in both directions, to the commands; of `options` only
-    /// `same_sign` and `guide` matter here. The features may come from earlier commands that have not run yet: their
-    /// numbers are read on the device.
+    /// `same_sign` and `guide` are used. The features may come from earlier commands that have not run yet: their
+    /// counts are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`], as far as known before the commands run; [`Error::Memory`] when the device's
-    /// memory is too small, [`Error::Unsupported`] for a guided search by a device without f64.
+    /// As [`super::match_features`], for faults that are known before the commands run; [`Error::Memory`] when the
+    /// device's memory is too small, [`Error::Unsupported`] for a guided search on a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,
@@ -339,7 +339,7 @@ impl GpuNearest {
     }
 }
 
-/// Programs by the kind of search that they were compiled for.
+/// Programs by the kind of search for which they were compiled.
 #[derive(Debug, Default)]
 struct Programs(Mutex<Vec<(SearchKind, Program)>>);
 

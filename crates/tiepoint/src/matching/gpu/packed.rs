@@ -10,12 +10,12 @@ use crate::feature::gpu::sending::Sending;
 use crate::matching::nearest::gpu::Packed;
 use crate::matching::{MatchOptions, nearest};
 
-/// Features as [`GpuMatcher::match_batch`] compares them: descriptors in a device's memory, packed in the order of a
-/// search. All pairs that contain the features share them. A clone is the same memory.
+/// Features for [`GpuMatcher::match_batch`]: descriptors in a device's memory, packed in the order of a search. All
+/// pairs with these features share them. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuPacked {
     pub(super) kind: SearchKind,
-    /// Whether bright and dark features are packed apart.
+    /// Whether bright and dark features are packed separately.
     pub(crate) by_sign: bool,
     pub(super) capacity: usize,
     pub(super) count: Buffer<u32>,
@@ -31,8 +31,8 @@ impl GpuPacked {
 }
 
 impl GpuMatcher {
-    /// Packs features for batches, by sign if `same_sign` of the options asks for it and all signs are known. The
-    /// features themselves are not needed afterwards.
+    /// Packs features for batches, by sign if the options ask for `same_sign` and all signs are known. The features
+    /// themselves are not needed afterwards.
     ///
     /// # Errors
     /// As [`super::super::match_features`] for one side, and [`crate::Error::Memory`] when the device's memory is

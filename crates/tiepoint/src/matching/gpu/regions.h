@@ -7,8 +7,8 @@
 // its counterpart (targets). The first `cut.queries` regions have queries: all four, or those of A alone. The results
 // are merged at the end by distance and index, so that they do not depend on the division into groups.
 //
-// From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read,
-// their type VALUE, DIMENSION, and WORDS of a packed row.
+// From Rust: BLOCK; TILE, the targets that a group takes at a time; FLOATS, 1 for f32; and, for kernels that read
+// descriptors, their type VALUE, DIMENSION, and WORDS of a packed row.
 
 #if FLOATS
 typedef f32 Distance;
@@ -16,7 +16,7 @@ typedef f32 Distance;
 #define FROM_WORD(word) FLOAT_OF(word)
 #define TO_WORD(distance) BITS_OF(distance)
 #define MULTIPLY_ADD(a, b, sum) FMA(FLOAT_OF(a), FLOAT_OF(b), sum)
-// Squared distance from the sum of the squared lengths and the product, as the contract has it.
+// Squared distance from the sum of the squared lengths and the product, as in the contract (product/mod.rs).
 #define SQUARED(lengths, product) FMA(-2.0f, product, lengths)
 #else
 typedef i32 Distance;
@@ -43,7 +43,7 @@ FUNCTION Best best_none(void) {
     return best;
 }
 
-// The best of both, which have seen different neighbours.
+// The best of two results from disjoint sets of neighbours.
 FUNCTION Best best_of(Best a, Best b) {
     i32 b_first = b.first < a.first || (b.first == a.first && b.index < a.index);
     Best near = b_first ? b : a, far = b_first ? a : b;
@@ -81,7 +81,7 @@ FUNCTION u32 count_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, 
     return side_of(regions_a, regions_b, region)[region & 1];
 }
 
-// Its first row, on its side.
+// The first row of a region, on its side.
 FUNCTION u32 region_start(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 region) {
     return (region & 1) != 0 ? dark_start(side_of(regions_a, regions_b, region)) : 0;
 }
@@ -98,7 +98,7 @@ FUNCTION u32 splits_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b,
     return splits > 0 ? splits : 1;
 }
 
-// The region of a block of queries and its first row there; `cut.queries` when there are fewer blocks.
+// The region of a block of queries, and the block's first row there; `cut.queries` if there are fewer blocks.
 FUNCTION u32 region_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, Cut cut, u32 block, u32 *row) {
     u32 region = 0;
     for (; region < cut.queries; region++) {

@@ -59,9 +59,9 @@ impl SearchKind {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// How a side is packed, and how many features it is packed from. A row is a packed descriptor.
+    /// How a side is packed, and from how many features. A row is a packed descriptor.
     pub(crate) struct Side {
-        /// Features that there is room for.
+        /// The number of features for which there is room.
         capacity: u32,
         /// Values of a descriptor.
         dimension: u32,
@@ -78,7 +78,7 @@ impl Side {
     pub(crate) fn new(features: &GpuFeatures, kind: SearchKind) -> Self {
         let (capacity, block) = (features.capacity() as u32, kind.form.block());
         let (dimension, words) = (kind.dimension as u32, kind.words() as u32);
-        // Bright and dark features begin at blocks of their own.
+        // Bright and dark features each begin at a new block.
         Self { capacity, dimension, words, block, rows: capacity.next_multiple_of(block) + block }
     }
 
@@ -153,7 +153,7 @@ impl Cut {
     }
 }
 
-/// The rows of a side, in their order once the commands so far have run. A clone is the same memory.
+/// The rows of a side, valid once the commands recorded so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) side: Side,

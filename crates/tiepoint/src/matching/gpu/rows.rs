@@ -1,4 +1,4 @@
-//! The kernels before and after a search: the order of the rows and the merging of what the groups found (`rows.cl`),
+//! The kernels before and after a search: the ordering of the rows and the merging of the groups' results (`rows.cl`),
 //! and the choice of matches, for a batch (`accept.cl`) and as arrays (`columns.cl`).
 
 use super::batch::AcceptMatches;

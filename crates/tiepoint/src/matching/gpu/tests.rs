@@ -30,7 +30,7 @@ fn floats(numbers: &mut Numbers, n: usize, dimension: usize) -> Features {
     random(numbers, n, Descriptors::F32(values), dimension)
 }
 
-/// Some descriptors of A become some of B, exactly.
+/// Copies every third descriptor of A to B.
 fn copy_some(a: &Features, b: &mut Features) {
     let rows = (0..b.len().min(a.len())).step_by(3).flat_map(|i| i * a.dimension..(i + 1) * a.dimension);
     match (&a.descriptors, &mut b.descriptors) {
@@ -42,7 +42,7 @@ fn copy_some(a: &Features, b: &mut Features) {
 
 fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
     let of = |gpu| [false, true].map(|portable| (gpu, GpuMatcher::new(gpu).portable(portable)));
-    // Where there is only one form, it runs once.
+    // Devices with only one form are tested once.
     all().iter().flat_map(of).filter(|(gpu, m)| m.portable || gpu.info().api == Api::Cuda)
 }
 
@@ -92,7 +92,7 @@ fn nearest_neighbours_are_those_of_the_cpu() {
     }
 }
 
-/// Bytes only: rusticl ends loops after a number of passes, which those of floats exceed.
+/// Bytes only: rusticl ends loops after a number of iterations that the loops of floats exceed.
 #[test]
 fn sets_of_many_tiles_equal_the_cpu() {
     let mut numbers = Numbers(8);
@@ -372,7 +372,7 @@ pub(crate) fn kernel_sources() -> Vec<KernelSource> {
     sources
 }
 
-/// Other kernels on a card delay the warps of a search, so that those which do not wait for each other show it.
+/// Other kernels on a card delay some warps of a search, which reveals missing waits between warps.
 #[test]
 fn searches_beside_other_work_repeat_themselves() {
     let (mut numbers, options) = (Numbers(31), MatchOptions::default().with_ratio(None).with_mutual(false));

@@ -1,16 +1,16 @@
 // The search for nearest neighbours of matching/gpu/regions.h among the pairs that a fundamental matrix allows: every
-// pair is tested, with one lane for each query, and the descriptors of those that pass are compared. The test is that
-// of guided/mod.rs in f64. A test in f32, which passes everything that could pass in f64, comes first, because many
-// cards compute f64 much more slowly.
+// pair is tested, with one lane for each query, and the descriptors of pairs that pass are compared. The test is that
+// of guided/mod.rs in f64. It is preceded by a test in f32, which passes every pair that could pass in f64, because
+// many cards compute f64 much more slowly.
 
-// What the test needs of a packed row: of A the line (a, b, c) that the model predicts and the radius times its norm,
-// squared; of B the place. x is NaN where nothing can match.
+// What the test needs of a packed row: for A, the line (a, b, c) that the model predicts, and the squared product of
+// the radius and the line's norm; for B, the position. x is NaN if the row cannot match.
 typedef struct {
     f64 x, y, c, reach;
 } Place;
 
-// The same for the test in f32. Lines have norm 1. The sum of both `w` is the distance allowed plus a bound of the rounding
-// error of f32, 2^-20 of the coordinates (2^-22 would suffice); -infinity where nothing can match.
+// The same for the test in f32. Lines have norm 1. The sum of the `w` of both rows is the allowed distance plus a bound
+// on the rounding error of f32, 2^-20 of the coordinates (2^-22 would suffice); -infinity if the row cannot match.
 FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
     f32x4 rough;
     f64 scale = 1.0, wrong = 1.0 / 1048576.0;
@@ -51,7 +51,7 @@ KERNEL(predict_lines) {
     places[row] = place;
 }
 
-// Whether two may pass the test. A NaN, where the numbers exceed f32, counts as yes.
+// Whether two rows may pass the test in f64. NaN, which occurs if numbers exceed the range of f32, counts as yes.
 FUNCTION i32 may_allow(f32x4 predicted, f32x4 place) {
     f32 reach = predicted.w + place.w;
     return !(ABS(FMA(predicted.x, place.x, FMA(predicted.y, place.y, predicted.z))) > reach);

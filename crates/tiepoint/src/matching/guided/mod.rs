@@ -1,6 +1,6 @@
-//! The search restricted by a known model: a homography, affine map or similarity predicts a place in B, a
-//! fundamental matrix a line. Candidates are the keypoints of B within a radius of it, found through a square
-//! grid; the two nearest are taken among them, and likewise for B among the pairs allowed.
+//! The search restricted by a known model: a homography, affine map or similarity predicts a point in B, a
+//! fundamental matrix a line. Candidates are the keypoints of B within a radius of the point or line, found with a
+//! square grid; the two nearest neighbours are taken among them, and for keypoints of B among the same pairs.
 //!
 //! Distances follow the same contract as the full search. A keypoint whose prediction is not finite, or lies
 //! beyond the horizon of a homography, has no candidates.
@@ -16,7 +16,7 @@ use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
 use std::ops::Range;
 
-/// The largest number of cells of a grid. For a small radius in a large image the cells are enlarged to keep to it.
+/// The largest number of cells of a grid. For a small radius in a large image the cells are enlarged accordingly.
 const MAX_CELLS: f64 = 4.0e6;
 
 /// Places sorted into square cells.

@@ -1,29 +1,29 @@
-// The search for nearest neighbours among the pairs allowed by a model that predicts places. The places of each side,
-// those that the model predicts for A and those of B, are in linked lists, one for each slot of a table of square
-// cells; a feature is compared with those in the cells that its circle meets. A chain has no order: of equally near
-// features the one of the smallest index is the nearest, so that the order does not show in the result. The test is
-// that of guided/mod.rs in f64.
+// The search for nearest neighbours among the pairs allowed by a model that predicts points. The points of each side
+// (predicted for A, own for B) are in linked lists, one for each slot of a hash table of square cells; a feature is
+// compared with those in the cells that its circle intersects. Lists have no order, but of equally near features the
+// one with the smallest index is the nearest, so the result does not depend on the order. The test is that of
+// guided/mod.rs in f64.
 //
 // Also from Rust, besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
 
-// x is NaN where nothing can match.
+// x is NaN if the feature cannot match.
 typedef struct {
     f64 x, y;
 } Place;
 
-// The column or row of cells that a coordinate lies in. It grows with the coordinate.
+// The column or row of cells in which a coordinate lies; monotonic in the coordinate.
 FUNCTION i32 cell_of(f64 v, f64 cells_a_pixel) {
     f64 cell = floor(v * cells_a_pixel), most = 1073741824.0;
     return (i32)(cell < -most ? -most : (cell > most ? most : cell));
 }
 
-// Slots are a power of two.
+// The slot of a cell in the hash table. The number of slots is a power of two.
 FUNCTION u32 slot_of(i32 column, i32 row, u32 slots) {
     u32 mixed = (u32)column * 0x9e3779b1u ^ (u32)row * 0x85ebca77u;
     return (mixed ^ mixed >> 15) & (slots - 1);
 }
 
-// One feature for each lane. Links count from 1; 0 ends a list.
+// Adds features to the lists, one feature for each lane. Links count from 1; 0 ends a list.
 KERNEL(fill_cells) {
     const f64 *m = args.model;
     u32 features = at_most(*count, args.capacity), i = (u32)GROUP_X * LANES + (u32)LANE_X;
@@ -55,14 +55,14 @@ KERNEL(fill_cells) {
     places[i] = place;
 }
 
-// Finds the two nearest of the other side for every feature of one, with one lane for each.
+// For every feature of a side finds the two nearest of the other side; one lane for each feature.
 KERNEL(search_near) {
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
     if (i >= at_most(*count, args.capacity)) return;
     Best best = best_none();
     Place own = places[i];
     if (IS_FINITE_F64(own.x)) {
-        // A little more than the radius, so that everything that passes the test is in these cells despite rounding.
+        // A little more than the radius, so that all features that pass the test are in these cells despite rounding.
         f64 reach = args.radius * (1.0 + 1e-9), cells = args.cells_a_pixel;
         f64 reach_x = reach + fabs(own.x) * 1e-12, reach_y = reach + fabs(own.y) * 1e-12;
         i32 left = cell_of(own.x - reach_x, cells), right = cell_of(own.x + reach_x, cells);
@@ -75,7 +75,7 @@ KERNEL(search_near) {
                     u32 j = link - 1;
                     Place other = other_places[j];
                     link = next[j];
-                    // Another cell of the same slot is searched in its turn, or is too far.
+                    // A feature of another cell with the same slot: that cell is searched itself, or is too far away.
                     if (cell_of(other.x, cells) != column || cell_of(other.y, cells) != row) continue;
                     f64 x = other.x - own.x, y = other.y - own.y;
                     if (!(x * x + y * y <= args.radius * args.radius)) continue;

@@ -37,7 +37,7 @@ impl Form {
         }
     }
 
-    /// Work groups of a search for each multiprocessor: enough that little time is lost while the last ones finish.
+    /// Work groups of a search for each multiprocessor: so many that little time is lost while the last ones finish.
     pub(crate) const fn groups_a_unit(self) -> u32 {
         match self {
             Self::Portable | Self::Tensor => 16,
@@ -57,10 +57,10 @@ impl Form {
 pub(crate) mod tensor {
     /// The most values of a descriptor: up to this number a key fits 24 bits (`nearest.cu`).
     pub(crate) const MAX_DIMENSION: usize = 255;
-    /// The most words of a row for which four tiles for each of two groups fit a multiprocessor; the words of a row for
-    /// warp groups.
+    /// The most words of a row with which four tiles for each of two groups fit a multiprocessor. Warp groups take
+    /// exactly this many.
     pub(crate) const SHORT: usize = 32;
-    /// Bits that tell a lane's targets apart.
+    /// The number of bits that distinguish a lane's targets.
     pub(super) const SHIFT: u32 = 8;
     pub(super) const WARPS: u32 = 8;
     /// Runs of 16 queries that a warp compares with each fragment of targets.
@@ -68,8 +68,8 @@ pub(crate) mod tensor {
     /// Targets that are fetched together.
     pub(super) const TILE: u32 = 64;
 
-    /// Tiles that are being fetched or in use, and groups that a multiprocessor runs at the same time, which limits the
-    /// registers of a lane, for rows of this many words.
+    /// For rows of this many words: the number of tiles that are being fetched or in use, and the number of groups that
+    /// a multiprocessor runs at the same time, which limits the registers of a lane.
     pub(super) const fn stages_and_groups(words: usize) -> (u32, u32) {
         if words > SHORT { (2, 1) } else { (4, 2) }
     }
@@ -141,7 +141,7 @@ pub(crate) fn source_of(kind: SearchKind) -> KernelSource {
     if kind.floats { source::<f32>(kind) } else { source::<u8>(kind) }
 }
 
-/// A side's descriptors, packed as the search reads them once the commands so far have run. A clone is the same memory.
+/// A side's descriptors, packed for the search, once the commands recorded so far have run. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
     pub(crate) rows: Rows,

@@ -5,8 +5,8 @@
 //! are merged by (distance, index), so that any number of threads gives the result of a sequential search. The
 //! nearest of equally near neighbours is the one with the smaller index.
 //!
-//! After the first few hundred columns hardly any distance is below the limits; a tile then costs only its products,
-//! one comparison for every 16 distances, and a branch.
+//! After the first few hundred columns hardly any distance is below the limits (the second-best distances so far); a
+//! tile then takes only its products, one comparison for every 16 distances, and a branch.
 
 pub(super) mod gpu;
 
@@ -29,7 +29,7 @@ pub(super) struct Best<T> {
 impl<T: Distance> Best<T> {
     pub(super) const NONE: Self = Self { first: T::FAR, second: T::FAR, index: NONE };
 
-    /// Considers another neighbour. Indices must come in ascending order.
+    /// Updates the best by another neighbour. Indices must come in ascending order.
     #[inline(always)]
     pub(super) fn offer(&mut self, distance: T, index: u32) {
         if distance < self.first {
@@ -77,7 +77,7 @@ impl<T: Distance> Columns<T> {
 
 /// The descriptors of B, packed into panels.
 struct Panels<T> {
-    /// Words in a descriptor, which is the number of lines in a panel.
+    /// The number of words in a descriptor, and of lines in a panel.
     words: usize,
     lines: Vec<Line<T>>,
     norms: Vec<Line<T>>,

@@ -1,12 +1,12 @@
 // The search for the two nearest neighbours of matching/gpu/regions.h by multiply-adds, on any device. The searches
-// from A to B and from B to A are alike; the products are not stored.
+// from A to B and from B to A use the same code; products are not stored.
 //
 // A group is 16 x 16 lanes of 8 x 8 products; CHUNK words of both sides at a time lie in local memory, interleaved so
 // that four queries or targets are one access.
 
 // Words of a row that lie in local memory at a time.
 #define CHUNK 16
-// A lane's queries and targets are 8 of each: 4 adjacent ones in either half of the block.
+// The index of a lane's i-th query or target: 8 of each, 4 adjacent ones in either half of the block.
 #define MINE(lane, i) ((i) / 4 * (BLOCK / 2) + (lane) * 4 + (i) % 4)
 
 KERNEL(search) {
@@ -79,7 +79,7 @@ KERNEL(search) {
             }
         }
     } while (++tile < work.to);
-    // Sixteen lanes have seen targets of the same query: half of the queries at a time.
+    // Merges the results of the sixteen lanes with targets of the same query, for half of the queries at a time.
     UNROLL
     for (u32 part = 0; part < 2; part++) {
         BARRIER();

@@ -1,5 +1,5 @@
 // The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 255
-// values: the same bits, as the products are whole numbers. sm_80 and later.
+// values, with the same bits, because products are integers. For sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
 // into local memory, with STAGES tiles in flight. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a
@@ -18,12 +18,12 @@
 #define THREADS (32 * WARPS)
 #define QUERIES (2 * ROW_TILES)
 
-// 16 bytes into local memory, without waiting.
+// Starts copying 16 bytes into local memory.
 FUNCTION void fetch_16(u32 to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Four matrices of 8 rows of 16 bytes; each lane passes the address of one row and gets its element of each matrix.
+// Loads four matrices of 8 rows of 16 bytes; each lane passes one row's address and gets its element of each matrix.
 FUNCTION void load_matrices(u32 *fragment, u32 from) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
@@ -58,7 +58,7 @@ KERNEL(search) {
     const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const u32 first_query = (threadIdx.x >> 5) * ROW_TILES * 16 + g;
 
-    // The targets' side, and the queries'.
+    // The side of the targets, and the side of the queries.
     const u32 *packed = work.forth ? packed_b : packed_a, *norms = work.forth ? norms_b : norms_a;
     const u32 *queries = work.forth ? packed_a : packed_b, *lengths = work.forth ? norms_a : norms_b;
 
@@ -82,7 +82,7 @@ KERNEL(search) {
             query[m][s][3] = row[8 * WORDS + 8 * s + 4];
         }
     }
-    // The two smallest keys of this turn, and the best of the turns before.
+    // The two smallest keys of this turn, and the best of the earlier turns.
     i32 near[QUERIES], next[QUERIES];
     Best best[QUERIES];
     UNROLL
@@ -94,7 +94,7 @@ KERNEL(search) {
     for (u32 tile = work.from; tile < work.to; tile++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
-        // All warps have finished with the tile before this one: its memory takes the next.
+        // All warps have finished the previous tile, so its memory can take a new one.
         u32 free = slot == 0 ? STAGES - 1 : slot - 1;
         if (tile + STAGES - 1 < work.to) {
             fetch_tile(local_address(tiles[free]), local_address(keys[free]), packed, norms,

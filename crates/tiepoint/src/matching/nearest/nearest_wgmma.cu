@@ -1,12 +1,12 @@
 // The search of nearest.cu for rows of 128 bytes by the instructions of warp groups: sm_90a.
 //
-// Four warps multiply 64 queries, which they hold in their registers, with the 128 targets of a tile in local memory. Tiles
-// come by bulk copies, STAGES at a time; a barrier tells when a tile is `full`, another when all warps have left it
-// `empty`. Rows are packed as the instructions read them: piece p of 16 bytes of row r lies at piece p ^ (r & 7).
+// Four warps multiply 64 queries, which they hold in registers, with the 128 targets of a tile in local memory. Tiles
+// are fetched by bulk copies, STAGES at a time. One barrier signals that a tile is `full`, another that all warps have
+// finished with it (`empty`). Rows are packed in the instructions' order: 16-byte piece p of row r lies at p ^ (r & 7).
 //
-// Of every 64 targets (a set) a lane sees 16 and keeps their smallest key alone, so a key costs a multiply-add and a minimum.
-// The second nearest target is the nearest of another set, or another of the 16 targets in the set of the nearest: the
-// distances of these 16 are computed once more at the end.
+// Of every 64 targets (a set) a lane sees 16 and keeps only their smallest key, so a key costs a multiply-add and a
+// minimum. The second nearest target is the nearest of another set, or one of the other 15 targets in the set of the
+// nearest: their distances are computed again at the end.
 //
 // Fragments (PTX ISA, wgmma.m64n128k32): with g = lane / 4 and t = lane % 4, a lane of warp w holds of A the rows 16w + g
 // and 16w + g + 8, bytes 4t.. and 16 + 4t.., of D the same rows, columns 8i + 2t and 8i + 2t + 1.
@@ -47,7 +47,7 @@ FUNCTION void bulk_copy(u32 to, const void *from, u32 bytes, u32 barrier) {
                  : "memory");
 }
 
-// A tile and its norms; the barrier is full when all bytes are there.
+// Starts fetching a tile and its norms; the barrier is full when all bytes have arrived.
 FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, u32 first, u32 full) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full), "r"(TILE_BYTES + 4 * TILE)
                  : "memory");
@@ -55,14 +55,14 @@ FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, 
     bulk_copy(keys, norms + first, 4 * TILE, full);
 }
 
-// Local memory as a matrix of rows of 128 bytes, each eight rows with their pieces exchanged as above.
+// The descriptor of local memory as a matrix of rows of 128 bytes, with the pieces of each eight rows ordered as above.
 FUNCTION u64 matrix_of(u32 address) { return (u64)(address >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62; }
 
 #define EIGHT(of) \
     "+r"(sum[of]), "+r"(sum[of + 1]), "+r"(sum[of + 2]), "+r"(sum[of + 3]), "+r"(sum[of + 4]), "+r"(sum[of + 5]), \
         "+r"(sum[of + 6]), "+r"(sum[of + 7])
 
-// Adds a step of 32 bytes to the products, or begins with it. They are there when the warp group has waited for them.
+// Adds a step of 32 bytes to the products, or begins with it. They are valid once the warp group has waited for them.
 FUNCTION void multiply(i32 *sum, const u32 *query, u64 targets, i32 add) {
     asm volatile(
         "{\n"
@@ -79,8 +79,8 @@ FUNCTION void multiply(i32 *sum, const u32 *query, u64 targets, i32 add) {
         : "r"(query[0]), "r"(query[1]), "r"(query[2]), "r"(query[3]), "l"(targets), "r"(add));
 }
 
-// One step of recursive halving: a lane keeps half of its sums, the second half if its number has the bit `step` and the
-// first otherwise, and adds that half of the lane `step` away.
+// One step of recursive halving: a lane keeps half of its sums, the second half if its number has the bit `step` set,
+// else the first, and adds the same half of the lane `step` away.
 FUNCTION void add_halves(i32 *sums, u32 count, u32 lane, u32 step) {
     UNROLL
     for (u32 i = 0; i < count / 2; i++) {
@@ -90,8 +90,8 @@ FUNCTION void add_halves(i32 *sums, u32 count, u32 lane, u32 step) {
     }
 }
 
-// The smallest distance of a query to the other targets that the lane which found target `index` saw of its set, without the
-// query's length, for four queries at a time, each by eight lanes.
+// The smallest distance, without the query's squared length, of a query to the other targets in the set of target
+// `index` that were seen by the lane that found it; for four queries at a time, each by eight lanes.
 FUNCTION i32 second_of_set(const u32 *query, const u32 *packed, const u32 *norms, u32 region, u32 index, u32 lane) {
     u32 set = (index & ~63u) + (index & 6u), piece = 4 * (lane & 7);
     int4 own = *(const int4 *)query;
@@ -104,7 +104,7 @@ FUNCTION i32 second_of_set(const u32 *query, const u32 *packed, const u32 *norms
     add_halves(sums, 16, lane, 1);
     add_halves(sums, 8, lane, 2);
     add_halves(sums, 4, lane, 4);
-    // Two of the sixteen are left to this lane.
+    // This lane has two of the sixteen sums.
     u32 first = set + ((lane & 1) * 4 + (lane & 2) + (lane >> 2 & 1)) * 8;
     i32 least = NO_KEY >> SHIFT;
     UNROLL
@@ -127,7 +127,7 @@ KERNEL(search) {
     const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, warp_query = (threadIdx.x >> 5) * 16;
     const u32 full = local_address(barriers), empty = full + 8 * STAGES;
 
-    // The targets' side, and the queries'.
+    // The side of the targets, and the side of the queries.
     const u32 *packed = work.forth ? packed_b : packed_a, *norms = work.forth ? norms_b : norms_a;
     const u32 *queries = work.forth ? packed_a : packed_b, *lengths = work.forth ? norms_a : norms_b;
 
@@ -151,7 +151,7 @@ KERNEL(search) {
             query[s][i] = piece_of(queries, work.query + warp_query + g + 8 * (i & 1), 8 * s + 4 * (i >> 1))[t];
         }
     }
-    // The smallest keys of two sets of this turn, and the best of the turns before, for the rows g and g + 8.
+    // The smallest keys of two sets of this turn, and the best of the earlier turns, for the rows g and g + 8.
     i32 near[2] = {NO_KEY, NO_KEY}, next[2] = {NO_KEY, NO_KEY};
     Best best[2] = {best_of_turn(NO_KEY, NO_KEY, 0, t), best_of_turn(NO_KEY, NO_KEY, 0, t)};
     u32 slot = 0, phase = 0;
@@ -162,7 +162,7 @@ KERNEL(search) {
         UNROLL
         for (u32 s = 0; s < STEPS; s++) multiply(product, query[s], matrix_of(local_address(tiles[slot])) + 2 * s, s > 0);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        // The memory of the tile before takes the next, when all warps have left it.
+        // The memory of the previous tile takes a new one when all warps have finished with it.
         u32 free = slot == 0 ? STAGES - 1 : slot - 1;
         if (threadIdx.x == 0 && tile + STAGES - 1 < work.to) {
             if (tile > work.from) barrier_wait(empty + 8 * free, slot == 0 ? phase ^ 1 : phase);

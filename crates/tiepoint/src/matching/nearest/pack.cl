@@ -1,21 +1,21 @@
-// Descriptors in the rows of regions.h.
+// Packs descriptors into the rows of regions.h.
 //
 // Also from Rust: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
-// rows one by one; EXCHANGED, 1 for pieces of 16 bytes in the order of nearest_wgmma.cu. With SHIFT, for tensor cores,
-// values are packed less 128, and lengths are theirs less BIAS.
+// one row after the other; EXCHANGED, 1 for pieces of 16 bytes in the order of nearest_wgmma.cu. With SHIFT, for tensor
+// cores, values are packed less 128, and squared lengths are those of the packed values less BIAS.
 
 #if SHIFT
 #define BIAS (DIMENSION << 14)
 
-// A word less 128 in each of its bytes that exist.
+// A word with 128 subtracted from each byte that belongs to the descriptor.
 FUNCTION u32 centred(u32 bytes, u32 word) {
     u32 first = 4 * word, missing = first + 4 > DIMENSION ? at_most(first + 4 - DIMENSION, 4) : 0;
     return missing == 4 ? 0 : bytes ^ 0x80808080u >> 8 * missing;
 }
 #endif
 
-// Packs descriptors by `order`, with one lane for each row; rows without a feature, in the last block of a region, are
-// 0.
+// Packs descriptors in the order `order`, with one lane for each row. Rows without a feature, in the last block of a
+// region, are 0.
 KERNEL(pack_rows) {
     u32 block = (u32)GROUP_X, lane = (u32)LANE_X, row = block * BLOCK + lane;
     u32 dark = dark_start(regions), is_dark = row >= dark, place = is_dark ? row - dark : row;
@@ -54,8 +54,8 @@ KERNEL(pack_rows) {
 #endif
     }
 #if SHIFT
-    // Below the length, a number that tells a lane's targets apart; the greatest key where there is no feature:
-    // nearest.cu.
+    // The squared length and, below it, a number that distinguishes a lane's targets; the greatest key for rows without
+    // a feature: keys.h.
     u32 number = ((place >> 3) * 2 + (place & 1)) & ((1 << SHIFT) - 1);
     norms[row] = exists ? (u32)length << SHIFT | number : 0x7fffffffu;
 #else

@@ -40,8 +40,8 @@ pub(super) trait Distance: Copy + PartialOrd + Default + Send + Sync + std::fmt:
     /// The Euclidean distance between unit descriptors.
     fn euclidean(self) -> f32;
 
-    /// Turns 16 products into squared distances and returns a bit for each that is below its row's or its
-    /// column's limit. `row` is the norm and the limit of the row.
+    /// Turns 16 products into squared distances and returns a bit for each that is below the limit of its row or of
+    /// its column. `row` is the norm and the limit of the row.
     fn near<S: Simd>(simd: S, values: &mut [Self], row: (Self, Self), norms: &[Self], limits: &[Self])
     -> u64;
 }
@@ -271,7 +271,7 @@ impl Element for f32 {
     }
 }
 
-/// Squared distances of bytes, by their differences.
+/// Squared distances of 8-bit descriptors, by the differences of their values.
 #[inline(always)]
 fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out: &mut Vec<i32>) {
     out.clear();

@@ -1,8 +1,8 @@
-//! Precision beyond the size at which pictures are searched.
+//! Refines a map at sizes beyond the one at which pictures are searched.
 //!
-//! From that size on, by powers of two up to the size of the coarser picture, patches spread over the coarser picture
-//! are aligned with the other one as whole pictures are (`align`). All patches of a size give one map. Every size takes
-//! the same work and memory, because the number of patches and their side are always the same.
+//! At sizes that grow by powers of two up to that of the coarser picture, patches spread over the coarser picture are
+//! aligned with the other one as whole pictures are (`align`). All patches of a size give one map. Every size takes the
+//! same work and memory, because the number of patches and their side are always the same.
 
 use super::align::{self, Passes, Patch, Place};
 use super::{Picture, Structure, onto};
@@ -17,14 +17,14 @@ use crate::{Result, by_pixel};
 const SIDE: usize = 192;
 /// The most patches along each axis.
 const PATCHES: usize = 5;
-/// For patches that a map from another size brings within a pixel or two of each other.
+/// The passes for patches that a map found at another size aligns to a pixel or two.
 const PASSES: Passes = Passes { at: [(4.0, 1), (3.0, 1), (2.0, 3)], evident: 2, judged: false };
-/// The ratio of two sizes up to which the alignment at one leads to that at the other.
+/// The greatest ratio of two sizes at which the alignment at one can start from the map found at the other.
 const REACHED: f64 = 2.5;
-/// A larger size is used only if it is larger by more than this factor.
+/// A larger size is used only if it exceeds the last by more than this factor.
 const WORTH: f64 = 1.1;
-/// The farthest that the alignment at a size may move a corner of the grid, in its pixels. An alignment that moves it
-/// farther has converged to a wrong place and is dropped.
+/// The farthest that the alignment at a size may move a corner of the grid, in the grid's pixels. An alignment that
+/// moves it farther has converged to a wrong map and is dropped.
 const FARTHEST: f64 = 8.0;
 
 /// A map from A to B with places that correspond, all in pixels of the full pictures.
@@ -43,7 +43,7 @@ pub(super) fn tied(
     let scale = spread(b_from_a, sizes[0]);
     let grid = usize::from(scale < 1.0);
     let shrunk = searched.map(|of| of.full.width as f64 / of.size().width as f64);
-    // The width of a pixel of the search, in pixels of the picture whose grid is used; of both pictures the wider.
+    // The width of a pixel of the search, in pixels of the picture whose grid is used: the greater of both pictures.
     let coarsest =
         if grid == 0 { shrunk[0].max(shrunk[1] / scale) } else { shrunk[1].max(shrunk[0] * scale) };
     let mut found: Option<Tied> = None;
@@ -137,7 +137,7 @@ fn seen(
         return Ok(None);
     }
     let step = (shrinks as usize).max(1);
-    // Whole steps, and room for the interpolation and the blur before it.
+    // Whole steps, with a margin for the interpolation and the blur before it.
     let room = 4.0 * shrinks + 2.0;
     let range = |c: usize, n: usize| {
         let values = [p[c], q[c], r[c], s[c]];
@@ -166,7 +166,7 @@ fn seen(
     part.resampled(&part_from_full.compose(full_from_patch), side, cpu).map(Some)
 }
 
-/// Part of a picture at `size`, from 0 to 1.
+/// Part of a picture at `size`, with values from 0 to 1.
 fn cut<T: Pixel>(view: ImageView<'_, T>, rect: Rect, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
     let mut grey: Image<f32> = shrink_as(view.crop(rect)?, size, cpu)?;
     grey.data_mut().iter_mut().for_each(|v| *v *= 1.0 / T::WHITE);

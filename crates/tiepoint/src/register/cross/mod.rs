@@ -42,13 +42,13 @@ use search::Hypothesis;
 
 /// The most pixels with which a picture is searched; larger pictures are shrunk.
 const MOST_PIXELS: f64 = 1_048_576.0;
-/// Pictures of fewer pixels than the square of this are enlarged to about twice the side, by a whole number of at most the second: at
-/// their own size they have too few corners and windows.
+/// Pictures of fewer pixels than the square of [`SMALL`] are enlarged to a side of about twice that, by an integer of
+/// at most [`MOST_ENLARGED`]: at their own size they have too few corners and windows.
 const SMALL: f64 = 128.0;
 const MOST_ENLARGED: f64 = 4.0;
 /// The widest range of scales.
 const WIDEST: f64 = 16.0;
-/// The least side of a picture that is searched at all, in pixels.
+/// Pictures with a shorter side, in pixels, are not searched.
 const LEAST_SIDE: usize = 48;
 /// How far from its predicted place a corner is searched for, in pixels of the coarser picture: where depth may
 /// displace it (epipolar geometry), and where only the prediction is inexact (two sensors: corners are less alike).
@@ -58,12 +58,12 @@ const REACH: [f64; 2] = [16.0, 5.0];
 /// lie off the plane: 2 to 3 % do on planes, 18 to 64 % in scenes with depth (`docs/notebook/structure.md`).
 const OFF_A_PLANE: f64 = 3.0;
 const LEAST_OFF: f64 = 0.1;
-/// Two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned and
-/// judged. Most pictures of one scene differ in scale by less than the first two levels. Where that is not so, or a doubt
-/// is left, the second round matches all levels: from a start at another scale the alignment is less exact.
+/// The two rounds of the search: how many levels of each picture are matched, and the most hypotheses that are aligned
+/// and judged. Most pictures of one scene differ in scale by less than the first two levels. If they differ by more, or
+/// doubt remains, the second round matches all levels: an alignment that starts at another scale is less exact.
 const ROUNDS: [(usize, usize); 2] = [(2, 1), (usize::MAX, 2)];
 
-/// By how much pictures are shrunk to see what they show besides what is fixed to their sensors.
+/// The factor by which pictures are shrunk to suppress what is fixed to a sensor, such as dust and hot pixels.
 pub(super) const SHRINK: usize = 4;
 
 /// Two pictures tied by their structure.
@@ -215,15 +215,15 @@ pub(super) fn agreement(
     let lanes = cpu.try_map(2, |i| frame.whole.lanes[i].on_host(cpu))?;
     let columns = judge::cells_of(lanes[0].size()).width;
     let agreement = judge::agreement(columns, |n| judge::cells([&*lanes[0], &*lanes[1]], n, cpu))?;
-    // Of too few cells the score is 0.
+    // The score is 0 if too few cells could be judged.
     Ok((agreement.score != 0.0).then_some(agreement.mean))
 }
 
 /// Side of a cell in which grey values are compared, in pixels at the size at which pictures are searched.
 const CELL: usize = 24;
 
-/// The mean correlation of the grey values of two pictures laid on each other as they are, over the quarter of the cells
-/// with the most contrast in both. `None` if the pictures differ in size, or are too small.
+/// The mean correlation of the grey values of two pictures without any motion, over the quarter of the cells with the
+/// most contrast in both. `None` if the pictures differ in size, or are too small.
 pub(super) fn grey_in_common(pictures: [Picture<'_>; 2], cpu: &Cpu) -> Result<Option<f64>> {
     let structures = cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?;
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
@@ -265,14 +265,14 @@ pub(crate) fn corner_matches(pictures: [&Structure; 2], processor: &Processor) -
 struct Found {
     frame: Frame,
     aligned: Aligned,
-    /// The numbers of places that agree on the hypothesis which led to this, and on the best that leads elsewhere.
+    /// The number of places that agree on the hypothesis of this map, and on the best hypothesis of another map.
     places: [usize; 2],
-    /// The levels of each, the first at the size at which it is searched.
+    /// The levels of each picture, the first at the size at which it is searched.
     levels: [Vec<Level>; 2],
 }
 
 impl Found {
-    /// What speaks for other maps. `a` is the first picture.
+    /// The evidence for other maps. `a` is the first picture.
     fn alternatives(&self, a: &Structure, finder: &StructureFinder<'_>) -> Result<Alternatives> {
         let (cpu, [one, other]) = (&finder.processor.cpu, &self.frame.whole.lanes);
         let repetitions = || {
@@ -281,7 +281,7 @@ impl Found {
         };
         let between_halves = || repeats::between_halves([&self.levels[0], &self.levels[1]], cpu);
         let (both, halves) = cpu.join(repetitions, between_halves)?;
-        // Where one of them does not repeat itself, the map is determined.
+        // If the structure of one picture does not repeat, the map is unambiguous.
         let [one, other] = [both[0], both[1]];
         let least = if one.correlation < other.correlation { one } else { other };
         let pixel =
@@ -318,7 +318,7 @@ impl Found {
     }
 }
 
-/// A keypoint at the place to which a map of a picture's plane takes it.
+/// A keypoint moved by a map.
 fn moved(k: &Keypoint, map: &Homography) -> Keypoint {
     let [x, y] = map.apply([k.x, k.y].map(f64::from)).unwrap_or_default().map(|v| v as f32);
     Keypoint { x, y, ..*k }
@@ -363,7 +363,7 @@ fn found(
     let is_unclear = |best: &(Aligned, Frame)| {
         !best.0.agreement.is_beyond_doubt() || rival(places(&hypotheses, best)) >= AMBIGUOUS
     };
-    // Pictures of which no map is known so far are not searched again.
+    // Pictures for which no map was found so far are not searched again.
     if best.as_ref().is_some_and(is_unclear) {
         let pictures = [0, 1].map(|i| (intensity[i], &found[i][0].own));
         let between = between_turns(intensity[0], &found[1], range, kind, finder)?;
@@ -425,8 +425,8 @@ fn best_of(
     Ok(best)
 }
 
-/// The range of scales that is searched: the one asked for, or a wider one if the sizes at which two pictures are searched
-/// differ by more, because both may show the same area.
+/// The range of scales that is searched: `range`, or a wider one if the sizes at which the pictures are searched differ
+/// by more, because both may show the same area.
 fn range_for(range: f64, sizes: [Size; 2]) -> f64 {
     let [a, b] = sizes.map(|size| searched(size).area().max(1) as f64);
     let ratio = (a / b).max(b / a).sqrt();
@@ -434,7 +434,7 @@ fn range_for(range: f64, sizes: [Size; 2]) -> f64 {
     if ratio > range { libm::exp2(libm::log2(1.25 * ratio).ceil()).clamp(range, WIDEST) } else { range }
 }
 
-/// The error of two pictures whose structure does not tie them, with what to try.
+/// The error for two pictures that structure does not tie, with advice.
 pub(super) fn advised(mut error: Error, kind: ModelKind, sizes: [Size; 2], range: f64) -> Error {
     if let Error::NoModel { advice, .. } = &mut error
         && !kind.is_epipolar()

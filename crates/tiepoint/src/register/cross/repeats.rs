@@ -1,12 +1,12 @@
-//! Whether the structure of a picture repeats itself, such as that of panels in rows: then a map that is off by a period
-//! agrees as well as the right one, and nothing that is measured at the map tells which it is.
+//! Whether the structure of a picture repeats, as that of panels in rows does: then a map that is off by a period
+//! agrees as well as the right map, and no measurement of the agreement distinguishes them.
 //!
 //! The channels at a quarter of the size, less their means, are correlated with themselves at every displacement of up to
 //! half of the picture (autocorrelation), over a sample of the pixels with the most structure: first at every other
 //! displacement along each axis, then around the best of each row.
 //!
-//! Perspective changes the size of what repeats itself, so that no displacement fits. Therefore one half of a picture is also
-//! searched for in its other half ([`between_halves`]).
+//! Perspective changes the size of repeated structure, so that no displacement fits. Therefore one half of a picture is
+//! also matched with the other half ([`between_halves`]).
 
 use super::search;
 use crate::Result;
@@ -19,9 +19,9 @@ use crate::image::{Image, Size};
 use crate::numeric::length;
 use fearless_simd::Simd;
 
-/// Pixels of the picture, along an axis, in one pixel at a quarter of its size.
+/// The width of a pixel at a quarter of the size, in pixels of the picture.
 const PIXEL: f64 = 4.0;
-/// The shortest displacement, in pixels at a quarter of the size: a wide edge displaced by less resembles itself.
+/// The shortest displacement, in pixels at a quarter of the size: a wide edge displaced by less matches itself.
 const NEAREST: f64 = 6.0;
 /// The pixels that are compared.
 const SAMPLE: usize = 600;
@@ -38,7 +38,7 @@ pub(super) struct Repetition {
 }
 
 impl Repetition {
-    /// That of a picture with these channels at a quarter of its size.
+    /// The repetition of a picture with these channels at a quarter of its size.
     pub(super) fn of(lanes: &Image<f32>, cpu: &Cpu) -> Result<Self> {
         let size = lanes.size();
         let counts = |pixel: &Lane| pixel[COUNTS] > 0.999;
@@ -57,7 +57,7 @@ impl Repetition {
         };
         let values: Vec<Lane> = pixels(lanes.data()).iter().map(less_mean).collect();
         let squares: Vec<f32> = values.iter().map(|v| v.iter().map(|v| v * v).sum()).collect();
-        // By the strength, the strongest first, then by the place.
+        // Ordered by strength, the strongest first, then by index.
         let rank = |i: usize| u64::from(!squares[i].to_bits()) << 32 | i as u64;
         let shown = || (0..squares.len()).filter(|i| squares[*i] > 0.0).map(rank);
         let mut ranks: Vec<u64> = shown().collect();
@@ -70,7 +70,7 @@ impl Repetition {
         let [width, height] = [size.width as i32, size.height as i32];
         let channels = Channels { values, squares, width, height, sample };
         let at = |by: [i32; 2]| {
-            // The opposite displacement is the same.
+            // The opposite displacement gives the same correlation.
             let is_far = length(by.map(f64::from)) >= NEAREST && (by[1] > 0 || by[1] == 0 && by[0] > 0);
             let inside = 2 * by[0].abs() <= width && 2 * by[1] <= height;
             let correlation = (is_far && inside)
@@ -127,11 +127,11 @@ pub(super) fn between_halves(pictures: [&[Level]; 2], cpu: &Cpu) -> Result<usize
 /// Channels less their means, 0 where pixels do not count.
 struct Channels {
     values: Vec<Lane>,
-    /// The square of the length of each.
+    /// The squared length of each pixel's channels.
     squares: Vec<f32>,
     width: i32,
     height: i32,
-    /// Places of pixels.
+    /// The columns and rows of the sampled pixels.
     sample: Vec<[i32; 2]>,
 }
 

@@ -54,13 +54,13 @@ impl Hypothesis {
         Homography::new([[c, -s, x], [s, c, y], [0.0, 0.0, 1.0]])
     }
 
-    /// `first`, then this one.
+    /// The composition: `first`, then this hypothesis.
     pub(super) fn after(&self, first: &Self) -> Self {
         let grown = self.grown.and_then(|map| Some(map.compose(&first.homography().ok()?)));
         Self { turn: times(self.turn, first.turn), shift: self.apply(first.shift), cells: self.cells, grown }
     }
 
-    /// Whether it takes this place in A about as a map does: to within [`SAME_PLACE`], at about the same turn and scale.
+    /// Whether it maps this point of A about as `map` does: to within [`SAME_PLACE`], at about the same turn and scale.
     pub(super) fn is_like(&self, map: &Homography, at: [f64; 2]) -> bool {
         let beside = |map: &Homography| map.apply(at).zip(map.apply([at[0] + 1.0, at[1]]));
         beside(map).is_some_and(|(place, next)| {
@@ -85,15 +85,15 @@ const PART: usize = 125;
 const NEAR: f64 = 5.0;
 /// How far a similarity may be from the fitted combination: the square of the ratio of scales (e^½), and tan 0.4.
 const APART: [f64; 2] = [1.6487212707001282, 0.4227932187381618];
-/// How far the ratio of such similarities as complex numbers may be from 1: √(e^½ + 1 − 2 e^¼ cos 0.4).
+/// The distance from 1 that the ratio of both, as complex numbers, may then have: √(e^½ + 1 − 2 e^¼ cos 0.4).
 const RATIO_APART: f64 = 0.533;
-/// A more general map than a similarity is taken where so many times as many matches agree on it, and so many more; and how often
-/// it is fitted.
+/// A more general map replaces a similarity if at least the first number times as many matches agree on it, and at
+/// least the second number more. It is fitted at most [`GROWTH`] times.
 const GROWS: [f64; 2] = [1.25, 8.0];
 const GROWTH: usize = 10;
-/// The least distance between the two matches of a sample.
+/// The least distance between the two matches of a sample in A, in pixels; in B half of this times the scale.
 const BASE: f64 = 20.0;
-/// Two maps count as different if they take a place to places that are farther apart than this, in pixels, or if the
+/// Two maps count as different if they map a point to points that are farther apart than this, in pixels, or if the
 /// ratio of their turns and scales, as complex numbers, is farther from 1 than [`SAME_TURN`].
 const SAME_PLACE: f64 = 20.0;
 const SAME_TURN: f64 = 0.4;
@@ -106,9 +106,9 @@ type Ends = [[f64; 2]; 2];
 /// The matches at one turn and scale.
 #[derive(Debug)]
 pub(super) struct Voted {
-    /// The places in A and B.
+    /// The points of the matches.
     ends: Vec<Ends>,
-    /// The number of the turn, and the number of the level of A less that of B: by how many levels A is finer.
+    /// The index of the turn, and the index of the level of A less that of B.
     at: [i32; 2],
     turn: [f64; 2],
     score: f64,
@@ -177,9 +177,9 @@ pub(super) fn votes(
     })
 }
 
-/// The corners of A and of B that match, for each combination of a level of A, a turn and a level of B, found by a GPU.
-/// Two searches find those of all turns of two levels: one finds the nearest corners in B of those of A, turned, the
-/// other the nearest corners in A of those of B, turned back. The distances of both are the same.
+/// The corners of A and B that match, found by a GPU, for each combination of a level of A, a turn and a level of B.
+/// Two searches serve all turns of two levels: one finds the nearest corners in B of the turned corners of A, the other
+/// the nearest corners in A of the corners of B, turned back. The distances in both are equal.
 fn matched_on(
     gpu: &Gpu,
     levels: [&[Level]; 2],
@@ -287,7 +287,7 @@ fn vote(ends: Vec<Ends>, at: [i32; 2], scale: f64, cell: f64) -> Voted {
     Voted { ends, at, turn, score, together }
 }
 
-/// The square of the distance by which a similarity misses the end of a match in B.
+/// The squared distance of a match's point in B from the point to which a similarity maps its point in A.
 #[inline(always)]
 fn miss(turn: [f32; 2], shift: [f32; 2], [[ax, ay], [bx, by]]: [[f32; 2]; 2]) -> f32 {
     let x = turn[0] * ax - turn[1] * ay + shift[0] - bx;
@@ -311,8 +311,8 @@ fn agree<S: Simd>(
     count
 }
 
-/// The matches that a sample's similarity can have as inliers: one that is at most [`APART`] from the combination's and maps
-/// one of the matches that voted together to within `near` pixels.
+/// The matches that can be inliers of a sample's similarity, which differs from the combination's by at most [`APART`]
+/// and maps one of the matches that voted together to within `near` pixels.
 fn in_reach(voted: &Voted, mut ends: Vec<Ends>, near: f64) -> Vec<Ends> {
     let shift = |[a, b]: &Ends| minus(*b, times(voted.turn, *a));
     let n = voted.together.len() as f64;
@@ -340,7 +340,7 @@ struct Fit {
     scale: f64,
     /// The distance within which a match agrees, squared.
     square: f32,
-    /// The matches on which a similarity can agree, and the same as columns.
+    /// The matches that can agree with a sample's similarity, and the same as columns.
     ends: Vec<Ends>,
     columns: [[Vec<f32>; 2]; 2],
     /// Similarities through two matches that voted together.
@@ -364,7 +364,7 @@ impl Fit {
         (0..self.ends.len()).filter(|i| misses(*i) < self.square).collect()
     }
 
-    /// The first sample of a part on which the most matches agree, and how many do.
+    /// The number of matches that agree with the best sample of a part, and that sample: of equals, the first.
     fn best_from(&self, start: usize, cpu: &Cpu) -> Option<(u32, Reverse<usize>)> {
         let part = start..self.samples.len().min(start + PART);
         let count = |i: usize| {
@@ -374,7 +374,7 @@ impl Fit {
         part.map(|i| (count(i), Reverse(i))).max()
     }
 
-    /// A sample, fitted to the matches on which it agrees.
+    /// The hypothesis from a sample: its similarity is fitted to the matches that agree with it.
     fn hypothesis(&self, sample: usize, kind: ModelKind) -> Option<Hypothesis> {
         let mut best = self.agreeing(self.samples[sample]);
         let mut fitted = None;
@@ -408,8 +408,8 @@ impl Fit {
         Some(Hypothesis { turn, shift, cells, grown })
     }
 
-    /// A map fitted to matches, then to those that agree with it, and so on: what a shear or a perspective displaces comes
-    /// within reach from the middle outwards.
+    /// A map fitted to matches, then to those that agree with it, and so on: matches that shear or perspective
+    /// displaces come within reach from the middle outwards.
     fn grow(&self, kind: ModelKind, from: &[usize]) -> Option<(Vec<usize>, Homography)> {
         let mut agree = from.to_vec();
         let mut grown = None;

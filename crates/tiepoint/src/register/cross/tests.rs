@@ -81,7 +81,7 @@ fn small_pictures_are_registered() {
     }
 }
 
-/// No similarity brings the edges of such pictures within reach of the alignment.
+/// No similarity brings the edges of such pictures close enough for the alignment.
 #[test]
 fn pictures_sheared_or_seen_in_perspective_are_registered() {
     let (cpu, size) = (Cpu::with_threads(2).unwrap(), Size::new(560, 420));
@@ -130,7 +130,7 @@ fn a_map_of_what_repeats_itself_is_called_poor() {
     assert_eq!(verdict(&found), Verdict::Poor);
 }
 
-/// Both halves of a picture show one thing, at two scales: another picture of it may show either.
+/// Both halves of a picture show the same object at two scales: another picture of it may show either half.
 #[test]
 fn a_picture_whose_halves_show_one_thing_is_not_good() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -147,7 +147,7 @@ fn a_picture_whose_halves_show_one_thing_is_not_good() {
     assert_ne!(verdict(&found), Verdict::Good);
 }
 
-/// Cells on a black ground, as fluorescence shows them, and their negative: the ground is no border that shows nothing.
+/// Cells on black, as in fluorescence, and their negative: the background is not taken for an empty border.
 #[test]
 fn a_scene_spread_over_a_dark_ground_is_registered() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -189,7 +189,7 @@ fn pure_perspective_is_found() {
     assert!(error < 0.5, "the corners are off by {error} px");
 }
 
-/// The precision of places is told in pixels of B, whichever picture is finer.
+/// Deviations of places are in pixels of B, whichever picture is finer.
 #[test]
 fn deviations_are_in_pixels_of_b() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -266,7 +266,7 @@ fn blank_pictures_are_refused() {
     }
 }
 
-/// Corners are matched where no map is asked for. Corners on a plane do not determine an epipolar geometry.
+/// If no map is asked for, corners are matched. Corners on a plane do not determine an epipolar geometry.
 #[test]
 fn corners_that_correspond_are_matched() {
     let cpu = Cpu::with_threads(2).unwrap();
@@ -290,7 +290,7 @@ fn corners_that_correspond_are_matched() {
     assert_eq!(flat.kind(), ErrorKind::Degenerate, "{flat}");
 }
 
-/// Pictures that are searched at a fraction of their size are aligned at their own.
+/// Pictures that are searched at a fraction of their size are aligned at full size.
 #[test]
 fn large_pictures_are_aligned_at_their_own_size() {
     let size = Size::new(1300, 1000);

@@ -32,17 +32,17 @@ pub(super) struct Band<'a, A> {
 #[derive(Default)]
 pub(super) struct BandScratch<T, A> {
     ring: PathRing<T>,
-    /// C(p, ·) of the pixels of a column.
+    /// C(p, ·) of the pixels of a wavefront column.
     costs: Vec<T>,
-    /// The sums of this pass of the pixels of a column.
+    /// This pass's sums of the pixels of a wavefront column.
     pass_sums: Vec<A>,
     /// S(p, ·) of a pixel.
     totals: Vec<u16>,
-    /// Places of disparities, for keys of sums.
+    /// Each disparity's place in its block, for the keys of `winner_takes_all`.
     places: Vec<u16>,
     /// P2 of every pixel for every direction, row by row.
     p2: Vec<T>,
-    /// The same of a row, direction by direction.
+    /// P2 of one row, direction by direction: scratch memory.
     planes: Vec<T>,
     rows: Vec<CostRow>,
     right: Vec<RightRow>,
@@ -57,12 +57,12 @@ pub(super) struct Pass<'a, T> {
     pub(super) p2_penalty: P2Penalty<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, whole vectors, at most 4096; of 16 bits, so the compiler sees that no offset overflows.
+    /// The number of disparities in memory: whole vectors, at most 4096; as a `u16` it shows that no offset overflows.
     pub(super) padded: u16,
 }
 
-/// The number of sums of a band: those of every row at every column of the wavefront, as one stream in the order of the
-/// visits. Those beyond the ends of a row stay unused.
+/// The number of sums of a band: those of every row at every step of the wavefront, as one stream in the order of the
+/// visits. The sums beyond the ends of a row stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
     (width + skew * (rows - 1)).saturating_mul(rows).saturating_mul(padded)
 }
@@ -78,7 +78,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Columns of the wavefront: the last row reaches the end of the image after the first.
+    /// The number of steps of the wavefront: the last row reaches the end of the image later than the first.
     fn steps(self) -> usize {
         self.width + self.skew * (self.rows - 1)
     }
@@ -159,7 +159,7 @@ impl<T: Value, A: Value> BandScratch<T, A> {
     }
 }
 
-/// Copies the costs of a path, a multiple of the vector.
+/// Copies the path costs of a pixel, a multiple of the vector's length.
 #[inline(always)]
 fn copy<S: Simd, T: Value>(simd: S, from: &[T], to: &mut [T]) {
     let n = T::Native::<S>::LEN;
@@ -168,7 +168,7 @@ fn copy<S: Simd, T: Value>(simd: S, from: &[T], to: &mut [T]) {
     }
 }
 
-/// The paths that cross the boundaries: from the band before, and to the next.
+/// The paths that cross the boundaries: from the previous band, and to the next.
 #[derive(Debug, Default)]
 struct Handover<T> {
     above: Segment<T>,
@@ -177,7 +177,7 @@ struct Handover<T> {
 }
 
 impl<T: Value> Handover<T> {
-    /// The paths of the rows above at column `u`, from the band before, the last at step `t`; 0 beyond the last column.
+    /// Takes the rows above at column `u` from the previous band, the lowest at step `t`; 0 beyond the last column.
     #[inline(always)]
     fn take<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
@@ -208,7 +208,7 @@ impl<T: Value> Handover<T> {
         }
     }
 
-    /// Hands the paths of the last rows at column `u` to the next band; the last of them is at step `t`.
+    /// Hands the paths of the band's last rows at column `u` to the next band; the last row is at step `t`.
     #[inline(always)]
     fn put<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
@@ -250,7 +250,7 @@ fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     sums: &mut [A],
 ) {
     let two = 2 * S::u8s::LEN;
-    // For two vectors, such as 128 disparities in 64 bytes each, the compiler unrolls the loop, without comparisons.
+    // For two vectors (128 disparities with vectors of 64 bytes) the compiler unrolls the loop, without comparisons.
     let least = if padded == two {
         update_paths(simd, &costs[..two], step.row(r, two), penalties, &mut sums[..two])
     } else {

@@ -10,14 +10,14 @@ use tiepoint_gpu::lock;
 pub(super) const SEGMENT: usize = 32;
 
 /// How often a thread polls before it yields its core: for the time of a few segments, 10 µs each. If other threads
-/// want the core, it gets the core back only milliseconds later, and the next band waits as long
+/// are waiting for the core, the thread gets it back only milliseconds later, and the next band waits as long
 /// (`docs/notebook/stereo.md`).
 const SPINS: usize = 2000;
 
 /// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.
 #[derive(Debug, Default)]
 pub(super) struct Segment<T> {
-    /// They begin at a cache line.
+    /// The path costs begin at a cache line.
     values: Vec<T>,
     least: Vec<T>,
 }
@@ -93,8 +93,8 @@ impl Wavefront {
         self.put[band].store(segments, Ordering::Release);
     }
 
-    /// Waits until the band before this one has put more than `segment` segments. Bands are started in order, so the
-    /// one waited for is running; the segments that the first band takes were put by an earlier pass.
+    /// Waits until the previous band has put more than `segment` segments. Bands are started in order, so that band is
+    /// running; the segments that the first band takes were put by an earlier pass.
     pub(super) fn wait(&self, band: usize, segment: usize) {
         let Some(before) = band.checked_sub(1).map(|b| &self.put[b]) else { return };
         let mut turns = 0;

@@ -1,9 +1,9 @@
 //! Aggregation on a device: paths along rows, and paths from row to row.
 //!
 //! As on the CPU, costs are computed from descriptors wherever they are needed and never stored; those of a caller's
-//! volume are loaded ahead of their use. Only the sums of four parts are stored, one or two bytes for each pixel and
-//! disparity: of the paths from the left, from the right, downwards and upwards. All are computed at the same time;
-//! several lanes of a warp share the disparities of a pixel.
+//! volume are loaded ahead of their use. Only sums are stored, in four parts of one or two bytes for each pixel and
+//! disparity: those of the paths from the left, from the right, downwards and upwards. All four are computed at the
+//! same time; several lanes of a warp share the disparities of a pixel.
 //!
 //! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
@@ -16,14 +16,14 @@
 //! **In [`bands`] of rows** a pair is computed if its sums exceed the device's memory. The same kernels then begin with
 //! the paths that enter a band and store those that continue to the next.
 //!
-//! **The limit is latency, not bandwidth.** From row to row an image takes as many steps as it has rows, and a
-//! hand-over for every strip. A step lasts as long as a row of a strip takes from one barrier to the next. Paths along
-//! rows run at the same time, for which both kernels must ask for the most local memory. Measurements and failed
+//! **The limit is latency, not bandwidth.** From row to row an image takes one step for each of its rows, and one
+//! hand-over for each strip. A step lasts as long as a row of a strip takes from one barrier to the next. Paths along
+//! rows run at the same time; for this both kernels must request the maximum of local memory. Measurements and failed
 //! attempts are in `docs/notebook/stereo.md`.
 //!
-//! **Devices.** Groups wait for words of groups that started before them. On a device where those do not continue
-//! meanwhile, or where words can be seen half written, the CPU computes instead ([`Gpu::require_waiting`]). A device
-//! that ends loops early, which made sums wrong on rusticl's processor, is refused when it is opened
+//! **Devices.** Groups wait for words of groups that started earlier. If a device does not run those groups meanwhile,
+//! or lets words be read half written, the CPU computes instead ([`Gpu::require_waiting`]). A device that ends loops
+//! early, as rusticl does on a CPU, would give wrong sums and is refused when it is opened
 //! (`tiepoint-gpu/src/trial.rs`). If lanes cannot exchange numbers (OpenCL on a CPU, and GPUs other than NVIDIA's), one
 //! lane has all disparities of a pixel.
 
@@ -61,7 +61,7 @@ tiepoint_gpu::kernel! {
         parts: i32,
         min_disparity: i32,
         disparities: i32,
-        /// In both halves of the word, as is `far`.
+        /// P1, in both halves of the word.
         p1: u32,
         /// The cost where there is no disparity.
         far: u32,
@@ -116,7 +116,7 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The longest side of an image: with eight directions the places of a row fit 32 bits.
+/// The longest side of an image: with eight directions the indices of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 
 /// Pairs of one size on a device, with their cost and options.
@@ -143,12 +143,12 @@ impl GpuAggregationInput<'_> {
         u32::from(self.greatest) + u32::from(self.options.penalties().p2)
     }
 
-    /// Whether descriptors tell where a view has no data; a volume's costs tell it by themselves.
+    /// Whether descriptors mark pixels without data; the costs of a volume mark them themselves.
     fn masked(&self) -> bool {
         self.masked && self.volume.is_none()
     }
 
-    /// Planes of words of the descriptors of a view.
+    /// The number of planes of words that hold a view's descriptors.
     fn planes(&self) -> usize {
         self.cost.planes(self.masked())
     }
@@ -162,7 +162,7 @@ impl GpuAggregationInput<'_> {
         Ok(4 * (self.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))
     }
 
-    /// The programs of [`GpuAggregation::new`], and how its sums are laid out.
+    /// The programs of [`GpuAggregation::new`], and the layout of its sums.
     pub(in crate::stereo) fn sources(&self) -> Result<(Layout, [KernelSource; 3])> {
         let design = Design::of(self)?;
         Ok((design.layout, programs(&design, self)))
@@ -178,9 +178,9 @@ pub(in crate::stereo) struct GpuAggregation<'a> {
     vertical: Kernel<Vertical<'static>>,
     /// P2 by difference of grey.
     p2: Buffer<u32>,
-    /// What the cost looks up; it may be overwritten for another pair.
+    /// The table that the cost looks up; it may be overwritten for another pair.
     pub(in crate::stereo) table: Buffer<u8>,
-    /// In place of checkpoints, for whole images.
+    /// Dummy buffers that replace checkpoints for whole images.
     no_checkpoints: [Buffer<u32>; 2],
 }
 
@@ -197,7 +197,7 @@ impl P2Planes {
     }
 }
 
-/// The images that paths are walked over, and the sums that result.
+/// The images along whose paths costs are summed, and the buffer of the sums.
 struct Walk<'a> {
     size: Size,
     images: usize,
@@ -262,7 +262,7 @@ fn programs(design: &Design, input: &GpuAggregationInput<'_>) -> [KernelSource; 
     ]
 }
 
-/// The words in which the strips of some walks hand paths over: one for each half of a path's words.
+/// The number of words through which the strips of `walks` walks hand paths over: two for each word of a path.
 fn boundary_words(steps: &Steps, layout: &Layout, size: Size, walks: usize) -> usize {
     walks * BUFFERS * size.height * steps.handed() * 2 * layout.path_words()
 }
@@ -290,8 +290,8 @@ impl<'a> GpuAggregation<'a> {
         })
     }
 
-    /// Records the work; `left` and `right` are the descriptors of the views, `grey` is the grey of the left one. Returns
-    /// the sums by disparities: images, then parts, then pixels.
+    /// Records the work; `views` are the descriptors of the left and right view, `grey` is the grey of the left one.
+    /// Returns the sums, the disparities of a pixel side by side: by image, then part, then pixel.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

@@ -4,17 +4,17 @@
 // the right, so that from one pixel to the next the right pixels move up by one place in both.
 
 // The data of a walk for PHASES columns, in words of local memory: P2, the left pixels, and the right pixels that enter
-// at its first place.
+// at place 0.
 #define STAGED_LEFT PHASES
 #define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
 #define STAGED (STAGED_RIGHT + PHASES * PLANES)
 
 #if VOLUME
-// Columns whose costs are loaded ahead of the one that is computed; PHASES is a multiple.
+// The number of columns by which costs are loaded ahead of the computation; PHASES is a multiple of it.
 #define AHEAD 4
 #endif
 
-// Copies these for the columns from `from` on; each lane of the walk copies a share.
+// Copies the data of the PHASES columns from `from` on; each lane of the walk copies a part.
 #define STAGE(to, from) { \
     UNROLL \
     for (i32 i = 0; i < (PHASES + LANES - 1) / LANES; i++) { \

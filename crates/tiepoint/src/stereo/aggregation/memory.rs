@@ -1,9 +1,9 @@
-//! The memory of the sums, the only memory here that grows with the image and the disparities.
+//! The memory of the sums, the only memory here whose size is that of the image times the number of disparities.
 //!
-//! Bytes are in anonymous mapped memory, in huge pages if the system has them: the first use of a quarter of a gigabyte
-//! in pages of 4 KB takes as long as a third of the computation. Huge pages must be cleared, too, and in a virtual
-//! machine found first, which may take longer than the computation. The first call therefore takes little memory; later
-//! calls, which use it again, take all that they may.
+//! It is anonymous mapped memory, in huge pages if the system has them: the first use of a quarter of a gigabyte in
+//! pages of 4 KB takes a third of the time of the computation. Huge pages must be cleared, too, and in a virtual
+//! machine the host must find them first, which may take longer than the computation. The first call therefore takes
+//! little memory; later calls, which reuse it, take all that they may.
 
 use super::recurrence::Value;
 use crate::error::Shortage;
@@ -35,7 +35,7 @@ pub(super) fn fetch<T>(values: &[T]) {
 }
 
 impl Workspace {
-    /// At least `len` sums, of any value.
+    /// At least `len` sums with undefined values.
     pub(super) fn sums<A: Value>(&mut self, len: usize) -> Result<&mut [A]> {
         let needed = len.saturating_mul(size_of::<A>());
         if self.bytes.as_ref().is_none_or(|map| map.len() < needed) {

@@ -8,10 +8,9 @@
 //! ```
 //!
 //! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r
-//! ([`p2_penalty`]). C and L are integers, so that every order of evaluation gives the same S. The least L of a pixel
-//! is at most the greatest cost, so that no L exceeds the greatest cost plus P2. If this is below 256, paths hold
-//! bytes, otherwise 16 bits; if four such paths stay below 256, their sum is held in a byte, too. The result is the
-//! same.
+//! ([`p2_penalty`]). C and L are integers, so every order of evaluation gives the same S. The least L of a pixel is at
+//! most the greatest cost, so no L exceeds the greatest cost plus P2. Depending on this bound, path costs and the sums
+//! of a pass are stored as bytes or in 16 bits; the result is the same.
 //!
 //! **Two passes** ([`pass`]). The forward pass aggregates half of the directions, row by row from the top, and stores
 //! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. Nothing
@@ -44,16 +43,16 @@ pub(super) use memory::Workspace;
 pub(super) use pass::{AggregationInput, AggregationOutput, aggregate};
 pub(super) use recurrence::Value;
 
-/// The directions that a pass aggregates, as steps (dx, dy) from p − r to p in the coordinates of the pass, in which it
-/// goes down and to the right. The first runs along the row.
+/// The directions that a pass aggregates, as steps (dx, dy) from p − r to p, in coordinates in which the pass goes down
+/// and to the right. The first step runs along the row.
 trait Directions<const N: usize>: Copy + Sync {
     const STEPS: [(isize, usize); N];
     /// How many rows up a step reaches.
     const DEPTH: usize = 1;
-    /// By how many columns a row stays behind the one above: more than the longest step, so that what a pixel reads was
-    /// written at least a column earlier and has left the store buffer.
+    /// By how many columns a row stays behind the one above: more than the longest step, so that the values that a
+    /// pixel reads were written at least a column earlier and have left the store buffer.
     const SKEW: usize = 2;
-    /// Columns of the wavefront whose paths are kept, a power of two above the greatest age.
+    /// The number of wavefront steps whose paths are kept, a power of two above the greatest age ([`path_ring`]).
     const STEPS_KEPT: usize = 4;
 }
 

@@ -1,7 +1,7 @@
-// The P2 penalty of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a
-// word: of the paths along rows and of those from row to row, for both passes.
+// The P2 penalty of every direction at a pixel, by the difference of grey from the previous pixel of the path, in both
+// halves of a word: for the paths along rows and from row to row, in both passes.
 
-// The penalty of a step to pixel (x, y) from (bx, by); 0 where a path begins.
+// The penalty of a step from pixel (bx, by) to (x, y); 0 where a path begins.
 FUNCTION u32 p2_penalty(const GLOBAL u8 *image, const Plane plane, const GLOBAL u32 *table, i32 x, i32 y, i32 bx, i32 by) {
     if (bx < 0 || bx >= plane.row || by < 0 || by >= plane.height) return 0u;
     const i32 difference = (i32)image[(u64)y * plane.pitch + x] - (i32)image[(u64)by * plane.pitch + bx];

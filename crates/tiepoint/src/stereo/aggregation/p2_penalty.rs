@@ -10,7 +10,7 @@ use fearless_simd_macros::simd;
 /// P2 by difference of 8-bit grey.
 pub(super) struct P2Penalty<T> {
     table: [T; 256],
-    /// The first values of the table, for a vector, if they fit bytes and all others equal the last of them.
+    /// The first values of the table, for look-ups in a vector, if they fit bytes and all later values equal the last.
     first: Option<[u8; FEW]>,
 }
 
@@ -50,8 +50,8 @@ impl<T: Value> P2Penalty<T> {
     }
 }
 
-/// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; not where p − r is outside the
-/// image. `above(n)` is the row n rows earlier in the pass, `planes` is scratch memory for each direction.
+/// Writes P2 for all pixels of the row `grey`, the directions of a pixel side by side. Values are undefined where p − r
+/// is outside the image. `above(n)` is the row n rows earlier in the pass, `planes` is scratch memory.
 #[simd]
 pub(super) fn p2_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>(
     simd: S,
@@ -94,7 +94,7 @@ mod tests {
         let rows =
             [3_u32, 5].map(|factor| (0..131).map(|x| (x * factor * 7 % 256) as u8).collect::<Vec<_>>());
         let penalties = |p2, gradient| Penalties { p1: 2, p2, p2_least: 7, gradient };
-        // A short table, a long one, one that exceeds bytes.
+        // A short table, a long one, and one whose values exceed bytes.
         for penalties in [penalties(20, 4), penalties(100, 40), penalties(900, 1)] {
             let table = penalties.table();
             for level in Cpu::levels() {

@@ -27,8 +27,8 @@ const BAND: usize = 8;
 /// Bytes of each pixel for everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
-/// The most bytes of sums and paths that a new workspace takes, if they suffice: it takes the system longer to find
-/// more pages than an additional pass takes (`docs/notebook/stereo.md`).
+/// A new workspace takes at most this many bytes of sums and paths, if they suffice: obtaining more pages from the
+/// system takes longer than an additional pass (`docs/notebook/stereo.md`).
 const FRESH: u64 = 128 << 20;
 
 /// The costs to aggregate, and how a disparity is chosen from the sums.
@@ -36,7 +36,7 @@ pub(in crate::stereo) struct AggregationInput<'a> {
     pub(in crate::stereo) source: &'a dyn CostSource,
     pub(in crate::stereo) pair: &'a Pair,
     pub(in crate::stereo) options: StereoOptions,
-    /// Those of the options.
+    /// The penalties in force by `options`.
     pub(in crate::stereo) penalties: Penalties,
 }
 
@@ -70,7 +70,7 @@ impl<'a> AggregationInput<'a> {
     }
 }
 
-/// The maps to write, without reasons, and the sums where a caller asks for them.
+/// The maps to write (without reasons), and room for the sums S if a caller asks for them.
 pub(in crate::stereo) type AggregationOutput<'a> = (&'a mut StereoResult, Option<&'a mut [u16]>);
 
 /// Aggregates all directions and chooses a disparity for every pixel.
@@ -82,7 +82,7 @@ pub(in crate::stereo) fn aggregate(
 ) -> Result<()> {
     let most = input.greatest_path_cost();
     let fits = |paths: u32| most * paths <= 255;
-    // Not every pair of types of path and sum: each is compiled for every SIMD level.
+    // Only some combinations of path and sum types, because each is compiled for every SIMD level.
     match input.options.paths {
         Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, output, workspace, cpu),
         Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, output, workspace, cpu),
@@ -97,15 +97,15 @@ pub(in crate::stereo) fn aggregate(
     }
 }
 
-/// Groups of rows, such that the memory suffices.
+/// Groups of rows, small enough for the memory.
 struct Groups {
     rows: usize,
     height: usize,
 }
 
 impl Groups {
-    /// `row` is the bytes of a row of sums, `paths` those of the paths that are kept between two groups, `overhead`
-    /// those of the threads; `kept` tells whether an earlier call has used the workspace.
+    /// `row` is the bytes of a row of sums, `paths` those of the paths kept between two groups, `overhead` those of the
+    /// threads; `kept` is whether an earlier call has used the workspace.
     fn plan(input: &AggregationInput<'_>, kept: bool, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = input.size().height;
         // Grey and the maps are subtracted from the limit, but at most half of it.
@@ -134,8 +134,8 @@ impl Groups {
         self.height.div_ceil(self.rows)
     }
 
-    /// The rows of a group. Only those above the last group are swept forward twice, so the first group, not the last,
-    /// is the one with fewer rows.
+    /// The rows of a group. The rows above the last group go through the forward pass twice, so the first group, not
+    /// the last, is the one with fewer rows.
     fn range(&self, group: usize) -> Range<usize> {
         let first = (self.height - (self.count() - 1) * self.rows).next_multiple_of(BAND);
         let start = |group: usize| if group == 0 { 0 } else { first + (group - 1) * self.rows };
@@ -159,7 +159,7 @@ where
     if width == 0 || height == 0 {
         return Ok(());
     }
-    // Of at most half as many disparities as the longest vector has bytes, shorter vectors leave less to do and to store.
+    // If the disparities fit a shorter vector than the longest one, shorter vectors compute and store less padding.
     let bytes = |cpu: &Cpu| dispatch!(cpu.level(), simd => vector(simd));
     let shorter = cpu.clone().at_level(SimdLevel::Avx2).ok();
     let shorter =
@@ -176,7 +176,7 @@ where
     let needed = groups.rows.min(height).div_ceil(BAND).saturating_mul(band_sums(BAND));
     let sums = workspace.sums::<A>(needed)?;
     let last = groups.count() - 1;
-    // Rows above the last group are swept forward twice.
+    // Rows above the last group go through the forward pass twice.
     let cpu = &cpu.begin_task("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
     let mut boundary = Boundary::new(width);
@@ -209,7 +209,7 @@ fn vector<S: Simd>(_: S) -> usize {
     S::u8s::LEN
 }
 
-/// The bands of a forward pass, which stores the sums if there is memory for them, `len` for a band.
+/// The bands of a forward pass, which stores `len` sums for each band if `sums` are given.
 fn forward<A>(range: Range<usize>, sums: Option<&mut [A]>, len: usize) -> Vec<Band<'_, A>> {
     let mut sums = sums.map(|s| s.chunks_mut(len));
     let bands = range.clone().step_by(BAND).enumerate().map(|(number, first)| {
@@ -219,7 +219,7 @@ fn forward<A>(range: Range<usize>, sums: Option<&mut [A]>, len: usize) -> Vec<Ba
     bands.collect()
 }
 
-/// The bands of the forward pass, from the last, and their rows from the last.
+/// The bands of the forward pass in reverse order, each with its rows in reverse order.
 fn backward<'a, A>(
     input: &AggregationInput<'_>,
     range: Range<usize>,
@@ -243,7 +243,7 @@ fn backward<'a, A>(
     bands
 }
 
-/// Threads take bands in order, so that the band that another thread waits for is always being computed. A cancelled
+/// Runs a pass. Threads take bands in order, so a band for which a thread waits is always being computed. A cancelled
 /// thread ends between two bands, when no other waits for it.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     input: &AggregationInput<'_>,

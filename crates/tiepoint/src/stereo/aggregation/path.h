@@ -1,12 +1,12 @@
 // The recurrence of mod.rs for a pixel, whose disparities are in LANES lanes, PER_LANE in each; shared by the paths
 // along rows and those from row to row.
 //
-// Disparities are held by places; each kernel says which disparity a place is. Word j of a lane holds its places j and
-// j + PAIRS, so that the words before and after it hold the places beside these two.
+// Values are stored by place; each kernel states which disparity a place stands for. Word j of a lane holds its places
+// j and j + PAIRS, so that the words before and after it hold the places beside these two.
 //
-// A path is kept either normalised, less its least value, or whole. Where a path begins P2 is 0, which makes the values
-// before it 0 at every place: what is read from outside the image does not matter. At places beyond the last disparity
-// the cost is args.far, the greatest path cost: it never lowers another, and sums of eight stay below 2^16.
+// A path is kept either normalised, less its least value, or whole. Where a path begins P2 is 0, which bounds the
+// values before it to 0 at every place: what is read from outside the image does not matter. At places beyond the last
+// disparity the cost is args.far, the greatest path cost: it never lowers another, and sums of eight stay below 2^16.
 
 #define PAIRS (PER_LANE / 2)
 // Words of a path at a pixel.
@@ -22,7 +22,7 @@
 #define LANES_SYNC()
 #endif
 
-// The nearest column of the image.
+// Column x clamped to the image.
 FUNCTION i32 held(i32 x, i32 width) { return MIN_I(MAX_I(x, 0), width - 1); }
 
 #if PAIRS % 4 == 0
@@ -62,8 +62,8 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-// The words before a lane's first and after its last: half of each comes from the neighbouring lane. Beside the first
-// and the last place of the pixel stands the path cost of that place itself, which changes no minimum.
+// The words before a lane's first word and after its last: half of each comes from the neighbouring lane. Beside the
+// pixel's first and last place the path cost of that place itself is used, which changes no minimum.
 FUNCTION void look_beside(u32 beside[2], const u32 path[PAIRS], const u32 edges[2]) {
 #if LANES > 1
     const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
@@ -144,7 +144,7 @@ FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
 }
 #endif
 
-// The sums of a word in the opposite order.
+// The sums of a word in reverse order.
 #if SUM_BYTES == 2
 #define SUMS_REVERSED(word) PAIR_BETWEEN(word, word)
 #else
@@ -178,11 +178,11 @@ FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
 }
 
 #if VOLUME
-// Words of the costs of a pixel in a volume: by ascending disparities, 16 bits each, of which the highest says that the
-// cost is unknown (volume.cl).
+// Words of the costs of a pixel in a volume: by ascending disparities, 16 bits each; the highest bit marks an unknown
+// cost (volume.cl).
 #define COST_WORDS (PADDED / 2)
 
-// Loads the costs of a lane's places; with `backward` places descend, and `from` is where the last is.
+// Loads the words of the costs of a lane's places, `from` being the words of its lowest disparity.
 FUNCTION void load_costs(u32 words[PAIRS], const GLOBAL u32 *from) {
 #if PAIRS % 4 == 0
     UNROLL
@@ -203,7 +203,7 @@ FUNCTION void load_costs(u32 words[PAIRS], const GLOBAL u32 *from) {
 #endif
 }
 
-// Costs as paths hold them, of words as they were loaded.
+// Converts loaded words of costs to words in the order of a path, without the bit that marks unknown costs.
 FUNCTION void costs_of_words(u32 costs[PAIRS], const u32 words[PAIRS], i32 backward) {
     UNROLL
     for (i32 i = 0; i < PAIRS / 2; i++) {

@@ -1,8 +1,8 @@
 //! A ring buffer for the path costs L of the rows of a band.
 //!
-//! Each row stays the same number of columns behind the one above, so the pixel that a path comes from was written a
-//! fixed number of steps before, its *age*, which is the same for all rows. The ring keeps the pixels of the last steps
-//! in turn. A *pixel* holds the costs of every path for all disparities, one path after the other, with a pad on either
+//! Each row stays the same number of columns behind the one above, so the pixel from which a path comes was written a
+//! fixed number of steps earlier, its *age*, which is the same for all rows. The ring keeps the pixels of the latest
+//! steps. A *pixel* holds the costs of every path for all disparities, one path after the other, with a pad on either
 //! side that holds [`Sum::NONE`](super::recurrence::Sum), for disparities that do not exist. Pixels beyond the ends of
 //! a row are zero: paths that begin at the border of the image continue from them, which gives L = C.
 
@@ -17,20 +17,20 @@ pub(super) const PAD: usize = 64;
 pub(super) struct Shape {
     padded: usize,
     paths: usize,
-    /// Rows, those above the band included, which come first.
+    /// The number of rows, including those above the band, which come first.
     rows: usize,
-    /// Steps that are kept, a power of two.
+    /// The number of steps that are kept, a power of two.
     steps: usize,
 }
 
 impl Shape {
-    /// From one path of a pixel to the next.
+    /// The distance from one path of a pixel to the next, in elements.
     #[inline(always)]
     const fn stride(self) -> usize {
         PAD + self.padded
     }
 
-    /// From one pixel to that of the next row.
+    /// The distance from one pixel to that of the next row, in elements.
     #[inline(always)]
     const fn pixel(self) -> usize {
         self.paths * self.stride() + PAD
@@ -74,14 +74,14 @@ pub(super) struct Steps<'a, T, const N: usize> {
     least: &'a mut [[T; N]],
 }
 
-/// The pixels of a step, and of each direction those that they continue.
+/// The pixels of a step, and for each direction the pixels whose paths they continue.
 pub(super) struct Step<'a, T, const N: usize> {
     shape: Shape,
     /// Rows above the band, which come first.
     depth: usize,
     own: &'a mut [T],
     own_least: &'a mut [[T; N]],
-    /// From the first row of the band, the path of the direction from the pad before it.
+    /// For each direction: the earlier pixels, from the band's first row and the pad before the direction's path on.
     before: [&'a [T]; N],
     before_least: [&'a [[T; N]]; N],
 }
@@ -92,7 +92,7 @@ pub(super) struct PixelPaths<'a, T, const N: usize> {
     pub(super) before: [&'a [T]; N],
     /// Their minima.
     pub(super) before_least: [&'a [T; N]; N],
-    /// L(p, ·) for one direction after the other: the first from [`PAD`] on, the next `stride` later.
+    /// L(p, ·) for one direction after the other: the first begins at [`PAD`], each further one `stride` later.
     pub(super) own: &'a mut [T],
     pub(super) stride: usize,
 }
@@ -121,7 +121,7 @@ impl<T: Value> PathRing<T> {
 }
 
 impl<T: Value, const N: usize> Steps<'_, T, N> {
-    /// Path `k` of the pixel of row `r`, those above the band included, at step `t`, and its least cost.
+    /// Path `k` of the pixel of row `r` at step `t`, and its least cost. Row 0 is the first row above the band.
     #[inline(always)]
     pub(super) fn path(&mut self, t: usize, r: usize, k: usize) -> (&mut [T], &mut T) {
         let (shape, index) = (self.shape, self.shape.index(t, r));

@@ -21,7 +21,7 @@ pub(in crate::stereo) trait Value:
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
 
     /// The costs of one pixel of each of `rows`, in this type, the disparities of a pixel side by side: `out` holds a
-    /// multiple of the bytes of a vector for each row. What stands beyond the last disparity has no meaning.
+    /// multiple of the bytes of a vector for each row. Values beyond the last disparity are undefined.
     fn column(source: &dyn CostSource, level: Level, column: Column, rows: &[CostRow], out: &mut [Self]);
 
     /// The sums of as many values as a vector of bytes has.
@@ -85,27 +85,27 @@ impl Value for u16 {
 
 /// The type of the sum of the paths of a pass.
 pub(super) trait Sum<T: Value>: Value {
-    /// The cost and the least path cost of disparities that do not exist: so large that no path continues from it.
+    /// The cost, and the least path cost, of disparities that do not exist: so large that no path continues from them.
     const NONE: T;
 
     /// The sums of as many disparities as a vector of `T` has.
     type Gathered<S: Simd>: Copy;
 
-    /// Adds a cost or P1 to a path cost, at most to the greatest value of `T`.
+    /// Adds a cost or P1 to a path cost; may saturate at the greatest value of `T`.
     fn plus<S: Simd>(a: T::Native<S>, b: T::Native<S>) -> T::Native<S>;
 
     /// The sum of one path.
     fn first<S: Simd>(path: T::Native<S>) -> Self::Gathered<S>;
 
-    /// The sum with another path.
+    /// Adds another path to a sum.
     fn gather<S: Simd>(sum: Self::Gathered<S>, path: T::Native<S>) -> Self::Gathered<S>;
 
     fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
 }
 
-/// The sum of two path costs fits, so none exceeds half of the range of a value, and no addition overflows. For
-/// disparities that do not exist one may wrap around; but the path cost is then still between [`Sum::NONE`] and P2
-/// more, and the sum is not read.
+/// For sums of the type of the path costs: as the sum of two path costs fits, none exceeds half of the type's range,
+/// and no addition overflows. For disparities that do not exist sums may wrap around, but they are not read, and the
+/// path costs stay between [`Sum::NONE`] and [`Sum::NONE`] + P2.
 impl<T: Value> Sum<T> for T {
     const NONE: T = T::HALF;
 
@@ -186,7 +186,7 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     }
     let mut least = [splat(T::MAX); N];
     let mut below = [splat(A::NONE); N];
-    // Loops over the directions: iterators made with `array::map` stay calls.
+    // Plain loops over the directions: the compiler does not inline iterators made with `array::map`.
     for c in 0..padded / n {
         let at = c * n;
         let cost = T::Native::<S>::from_slice(simd, &costs[at..at + n]);
@@ -195,7 +195,7 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
             let before = &before[k][at..at + PAD + n + 1];
             let same = T::Native::<S>::from_slice(simd, &before[PAD..PAD + n]);
             let above = T::Native::<S>::from_slice(simd, &before[PAD + 1..]);
-            // If vectors are as long as a cache line, any other load crosses to the next line and takes twice as long.
+            // If a vector is a whole cache line, an unaligned load crosses into the next line and takes twice as long.
             below[k] = match n * size_of::<T>() {
                 64 if n == 64 => below[k].slide::<63>(same),
                 64 => below[k].slide::<31>(same),

@@ -1,4 +1,4 @@
-//! The formula, one direction and one pixel at a time.
+//! The formula of cost aggregation, one direction and one pixel at a time.
 
 use crate::image::{Image, Size};
 use crate::stereo::{Paths, Penalties};

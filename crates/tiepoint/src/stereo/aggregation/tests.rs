@@ -19,7 +19,7 @@ impl std::fmt::Debug for Case {
 }
 
 struct Case {
-    /// Without any structure, a channel for each disparity.
+    /// Random costs without spatial structure, a channel for each disparity.
     costs: Image<u16>,
     greatest: u16,
     penalties: Penalties,
@@ -84,7 +84,7 @@ fn sums_are_the_formula_s() {
     }
 }
 
-/// Checks the selection in both views by searching the least sums.
+/// Checks the selection in both views against a search for the least sums.
 fn check_selection(case: &Case, sums: &[u16], maps: &StereoResult, what: &str) {
     let (size, disparities) = (case.costs.size(), case.costs.channels());
     let sum = |x: usize, y: usize, d: usize| sums[(y * size.width + x) * disparities + d];

@@ -3,23 +3,23 @@
 // u and v count columns and rows in the order of a pass. A pixel has the slot u + SKEW v: slots lean to the left from
 // row to row, so that every step comes from the same slot or from one further left. A group holds the paths of a strip
 // of COLUMNS slots and goes through all rows in which these lie in the image; a pixel's disparities lie in LANES lanes
-// of a warp. A group that becomes free takes the next strip to the right. So when a strip waits for the one left of it,
-// that one has already begun.
+// of a warp. A group that becomes free takes the next strip to the right. So if a strip waits for the strip to its
+// left, the latter has already started.
 //
 // Place p is disparity p.
 //
 // Between strips. The last slots of a strip write their path costs into global memory, from which one warp of the next
-// group, its halo warp, copies them into local memory, the halo. The strips of a pass write into BUFFERS buffers by
-// turns. A word holds 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is
-// needed. A strip publishes how many rows its halo warp has read, and the strip that writes into the same buffer next
-// waits for that.
+// group, its halo warp, copies them into local memory, the halo. The strips of a pass write into BUFFERS buffers in
+// turn. Each 32 bits hold 16 bits of a path and a tag from the number of the strip that wrote them, so no fence and no
+// count of rows is needed. A strip publishes how many rows its halo warp has read, and the next strip that writes into
+// the same buffer waits for that.
 //
 // Between bands. With BANDED the image is a band of rows of a larger one: paths enter its first rows from `entering`,
 // and those that go on to the next band are written to `leaving`. Both hold, for each pass and direction, the paths of
 // the last dy rows before the border, at every column, normalised.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// Warps beside them: the loader, which copies the data of the views for the next rows, and the halo warp. If no path
+// Additional warps: the loader, which copies the data of the views for the next rows, and the halo warp. If no path
 // crosses columns, a group is one warp, which is its own loader and waits for no other group.
 #define HELPERS (HANDED > 0 ? 2 : 0)
 // Rows that the loader has copied: the one that is computed, and AHEAD that are being copied.
@@ -29,16 +29,16 @@
 // of a lane's places lie side by side, and those that a warp reads at once are in different banks.
 #define RIGHTS (LANES * STRIDE)
 #define RIGHTS_OF_LANE (COLUMNS + PER_LANE - 1)
-// How many of them a lane of the loader copies: those of lane LANE_X % LANES from m = LANE_X / LANES on, every
-// PIXELS_OF_WARP-th.
+// How many right pixels a lane of the loader copies: of those of lane LANE_X % LANES, every PIXELS_OF_WARP-th from
+// m = LANE_X / LANES on.
 #define COPIED ((RIGHTS_OF_LANE + PIXELS_OF_WARP - 1) / PIXELS_OF_WARP)
 #define STAGED_LEFT (PLANES * RIGHTS)
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
-// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) for every path: its number, its
-// step, by how many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of
-// a hand-over, in the halo, and among the CROSSING rows of a checkpoint. A path that stays in its slot stays in
+// VERTICALS(DO) expands DO(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) for every path: its number, its
+// step, by how many slots it moves, how many of its rows are kept, and where it begins in the rings, among the words of
+// a hand-over, in the halo, and among the CROSSING rows of a checkpoint. A path that stays in its slot is kept in
 // registers, whole, with its least value and the words beside it, which lanes exchange while they search for the least.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
@@ -74,10 +74,10 @@
         hand_over(below + ((u64)(u32)row * HANDED + (handed) + COLUMNS - 1 - slot) * PATH, paths[k], tag, lane); \
     }
 
-// Where `load` and `store` have word j of a lane.
+// The index at which `load` and `store` keep word j of a lane.
 #define WORD_OF(j) (((j) / VECTOR * LANES + lane) * VECTOR + (j) % VECTOR)
 
-// Writes a path for the next strip: each half of a word beside the tag.
+// Writes a path for the next strip: each half of a word together with the tag.
 FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
@@ -86,7 +86,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
 }
 
 #if BANDED
-// The words of a path in a checkpoint: at column u of row `row` of those that cross the border, counted from the first.
+// The index of a path's first word in a checkpoint: at column u of row `row` of the rows that cross the border.
 #define IN_CHECKPOINT(row, u) (((u64)(u32)(CROSSING * backward + (row)) * width + (u32)(u)) * PATH)
 
 // Takes the paths that enter the first row of a band: into registers, or into the rings and the halo, by all lanes of
@@ -177,20 +177,20 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
 #define ROW_DONE() LANES_SYNC()
 #endif
 
-// Where the loader reads what a strip needs of the views: the row that it copies next.
+// The state of the loader: where it reads the data of the views that a strip needs, at the row that it copies next.
 typedef struct {
     const GLOBAL u32 *left, *right, *p2_penalties;
     // Words from a row to the next of the pass, and from a plane to the next.
     i64 step;
     u64 area;
     i32 width, height, backward, first, row;
-    // The right pixel at m of lane l is that in column right_origin + m - PER_LANE l, of those for row 0.
+    // In row 0, the right pixel at index m of lane l is in column right_origin + m - PER_LANE l.
     i32 right_origin;
     // The columns of the right pixels that this lane copies.
     u32 copied[COPIED];
 } Strip;
 
-// Finds the columns that a lane copies of row `row`; without a skew they are the same in all rows.
+// Computes the columns of row `row` that a lane copies; without a skew they are the same in all rows.
 FUNCTION void find_columns(Strip *strip, i32 row) {
     const i32 moved = strip->backward ? SKEW * row : -(SKEW * row);
     const i32 from = strip->right_origin + moved - LANE_X % LANES * PER_LANE + LANE_X / LANES;
@@ -198,7 +198,7 @@ FUNCTION void find_columns(Strip *strip, i32 row) {
     for (i32 i = 0; i < COPIED; i++) strip->copied[i] = (u32)held(from + i * PIXELS_OF_WARP, strip->width);
 }
 
-// Starts the copies of what the next row needs and goes on to the row after it; after the last row, that one again.
+// Starts copying the data of the next row and advances to the row after it; the last row is copied repeatedly.
 FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
     const i32 moved = SKEW * strip->row, width = strip->width, backward = strip->backward;
     LOCAL_POINTER u32 *rights = to + LANE_X % LANES * STRIDE + LANE_X / LANES;
@@ -261,7 +261,7 @@ KERNEL(vertical) {
     const i32 walks = args.images * args.passes;
     const u64 area = (u64)width * height;
     if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
-    // What is read where a path begins must be values that path costs can have, whichever: see path.h.
+    // Where a path begins, any values that path costs can have may be read: see path.h.
     for (i32 i = LANE_Y * WARP + LANE_X; i < RING_WORDS; i += WARP * (WARPS + HELPERS)) rings[i] = 0u;
     for (i32 i = LANE_Y * WARP + LANE_X; i < HALO_WORDS; i += WARP * (WARPS + HELPERS)) halo[i] = 0u;
     BARRIER();
@@ -300,7 +300,7 @@ KERNEL(vertical) {
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * BUFFERS * height * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((strip + BUFFERS - 1) % BUFFERS) * height * HANDED * PATH;
         volatile GLOBAL u64 *below = boundaries + (u64)(strip % BUFFERS) * height * HANDED * PATH;
-        // Zero, with which the memory begins, is no tag. Tags repeat after 65 535 strips, long after the buffers did.
+        // Zero, the initial content of the memory, is no tag. Tags repeat after 65 535 strips, buffers long before.
         const u32 tag = ((u32)strip % 0xffffu + 1u) * 0x10001u, left_tag = ((u32)(strip - 1) % 0xffffu + 1u) * 0x10001u;
         u64 brought[HANDED][BROUGHT];
         // The strip that reads what the last strip with this buffer wrote, and how many rows it has read.
@@ -420,7 +420,7 @@ KERNEL(vertical) {
             ROW_DONE();
             row++;
         } while (row < end);
-        // Copies that are still on their way are not needed, but must not arrive in the next strip's rows.
+        // Pending copies are not needed, but must not arrive in the rows of the next strip.
         COPY_WAIT(0);
         if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
         BARRIER();

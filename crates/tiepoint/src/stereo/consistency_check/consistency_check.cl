@@ -7,7 +7,7 @@ KERNEL(check) {
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;
     const f32 d = from[row + x];
     f32 result = INVALID;
-    // Greater disparities are wider than any image, and would not fit the integer.
+    // Greater disparities exceed the width of any image and would overflow the integer.
     if (ABS(d) < 1073741824.0f) {
         const i32 place = x - (i32)ROUND_EVEN(args.sign * d);
         if (place >= 0 && place < plane.row && ABS(other[row + place] - d) <= args.limit) result = d;

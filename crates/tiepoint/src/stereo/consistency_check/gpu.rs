@@ -9,7 +9,7 @@ use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// The pixels of maps that the other view confirms.
+    /// Keeps the pixels of maps that the other view confirms; the others become invalid.
     unsafe kernel check(groups) = Check {
         write to (plane: Plane): f32 [plane.numbers(groups[2])],
         read from: f32 [plane.numbers(groups[2])],
@@ -63,7 +63,7 @@ pub(in crate::stereo) fn check(
     Ok(to)
 }
 
-/// Marks of pixels, which are not 0, and where they lie.
+/// Marks of pixels (not 0 if marked) and their layout.
 pub(in crate::stereo) type Marks = (Buffer<u8>, Plane);
 
 /// Records [`occluded`](super::occluded); the same pixels. The marks have the pitch of the map.

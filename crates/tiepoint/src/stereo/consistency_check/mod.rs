@@ -1,9 +1,9 @@
 //! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and the pixels of the left view that are hidden
 //! in the right one (section 2.5.3).
 //!
-//! The pixel x of one view with disparity d lands on x − d (left to right) or x + d (right to left) of the
-//! other, d rounded to the nearest whole number, ties to even. It is kept if there is a pixel whose own disparity
-//! differs from d by no more than the limit; otherwise it becomes [`INVALID`].
+//! Pixel x of one view with disparity d corresponds to pixel x − d (left to right) or x + d (right to left) of the
+//! other, with d rounded to the nearest whole number, ties to even. It is kept if that pixel exists and its disparity
+//! differs from d by at most the limit; otherwise it becomes [`INVALID`].
 //!
 //! **Occlusion or mismatch.** A left pixel x is *occluded* if no surface of the right view covers it: if no right pixel
 //! x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not occluded has a counterpart, but was
@@ -21,14 +21,14 @@ use crate::{Error, Result};
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
-/// The distance from a whole pixel within which a surface of the right view covers it, in pixels.
+/// A surface of the right view covers the left pixels that are at most this far from where it lies, in pixels.
 pub const SURFACE: f32 = 1.0;
 
 /// Rows of one task.
 const BAND: usize = 16;
 
-/// Makes those pixels of `map`, the disparities of `view`, invalid that `other` does not confirm within
-/// `max_difference` pixels.
+/// Invalidates the pixels of `map`, the disparities of `view`, that `other`, those of the other view, does not confirm
+/// to within `max_difference` pixels.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the maps differ in size, [`Error::Image`] for an empty map or several channels,
@@ -105,7 +105,7 @@ fn uncover<S: Simd>(_: S, right: &[f32], out: &mut [bool]) {
         let first = (block * spans.len()) as i64;
         for (x, [low, high]) in (first..).zip(&spans[..right.len()]) {
             let (low, high) = (x + i64::from(*low), x + i64::from(*high));
-            // All of the two or three pixels between.
+            // All two or three pixels in this interval.
             for place in [low, high.min(low + 1), high] {
                 if let Some(out) = out.get_mut(place as usize) {
                     *out = false;

@@ -1,4 +1,4 @@
-// The absolute difference of 8-bit values up to LIMIT: absolute_difference.rs.
+// The absolute difference of 8-bit values, truncated at LIMIT: absolute_difference.rs.
 
 FUNCTION void descriptor_of(u32 descriptor[WORDS], const View *view, i32 x, i32 y) {
     descriptor[0] = compared_at(view, x, y, 1, 0);

@@ -9,13 +9,13 @@
 //! H is the Hamming distance of the census 5×5; values have 8 bits. If an image of the pair is grey, grey is compared
 //! in place of all three colours.
 //!
-//! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: there
-//! the colour decides. Its cost is at most 6, a quarter of the census, because another exposure or light changes all
-//! colours but the order of few neighbours. The sum is at most 24: pixels that do not correspond agree in half of the
-//! bits by chance, and a greater difference means little.
+//! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: in both
+//! cases colour decides. Its cost is at most 6, a quarter of that of the census, because a different exposure or light
+//! changes all colours but the order of few neighbours. The sum is at most 24: pixels that do not correspond differ in
+//! half of the 24 bits by chance, so a greater sum means little.
 //!
-//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose
-//! sums of four paths fit a byte.
+//! Mei et al. map both parts to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used here instead, so
+//! that the sums of four paths fit a byte.
 
 use super::census::{census, hamming};
 use super::gpu::CostKernel;

@@ -1,5 +1,4 @@
-// The census of a pixel: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx,
-// by) for every pair of pixels.
+// The census of a pixel: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx, by) for every pair of pixels.
 
 #define COMPARE(bit, ax, ay, bx, by) \
     descriptor[(bit) / 32] |= \

@@ -2,9 +2,9 @@
 //! that differ (R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV
 //! 1994). Pixels outside the image take the value of the nearest one inside.
 //!
-//! Grey of 8-bit colours is held in 16 bits. One such pixel counts as darker than another only if the difference
-//! exceeds half a step of 8 bits: a smaller one may come from the rounding of the colours, which is noise where there
-//! is no texture.
+//! The grey of 8-bit colours is stored in 16 bits. One such pixel counts as darker than another only if the difference
+//! exceeds half a step of 8 bits: a smaller difference may come from the rounding of the colours, which is noise where
+//! there is no texture.
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
@@ -38,7 +38,7 @@ named! {
 }
 
 impl CensusWindow {
-    /// The number of comparisons, which is the greatest distance.
+    /// The number of comparisons, which is the greatest Hamming distance.
     pub const fn bits(self) -> u8 {
         match self {
             Self::Five => 24,
@@ -102,7 +102,7 @@ fn transform<S: Simd, T: Pixel + From<u8> + Add<Output = T>>(
 ) {
     let (width, height) = (image.size().width, image.size().height);
     let (rx, ry) = window.radius();
-    // The rows of the window, with the columns outside the image.
+    // The rows of the window, extended to the columns outside the image.
     let rows: Vec<Vec<T>> = (0..=2 * ry)
         .map(|dy| {
             let row = image.row((y + dy).saturating_sub(ry).min(height - 1));

@@ -26,12 +26,12 @@ pub(in crate::stereo) struct CostKernel {
     pub(in crate::stereo) table: Vec<u8>,
 }
 
-/// How kernels find the costs of a [volume](super::volume): in its place in the table, without descriptors.
+/// How kernels get the costs of a [volume](super::volume): they read it in place of a table, without descriptors.
 pub(in crate::stereo) const OF_VOLUME: CostKernel =
     CostKernel { text: "", words: 0, definitions: Vec::new(), table: Vec::new() };
 
 impl CostKernel {
-    /// Planes of words: those of a descriptor and, with masks, one that tells where a view holds something.
+    /// The number of planes of words: those of a descriptor and, with masks, one that marks where a view has data.
     pub(in crate::stereo) fn planes(&self, masked: bool) -> usize {
         self.words + usize::from(masked)
     }
@@ -61,7 +61,7 @@ impl CostKernel {
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) kernel: CostKernel,
-    /// For the pair with its images exchanged; `None` if the cost knows only the left view.
+    /// The kernel for the pair with its images exchanged; `None` if the cost is known for the left view only.
     pub(in crate::stereo) exchanged: Option<CostKernel>,
     pub(in crate::stereo) greatest: u16,
     /// Learns the table that the cost looks up from each pair; `None` if the table is known or there is none.
@@ -89,7 +89,7 @@ tiepoint_gpu::kernel! {
         write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
         read grey (grey_plane: Plane): T [grey_plane.numbers(groups[2])],
         read compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
-        /// Rows of length 0 mean that the view holds something everywhere.
+        /// Rows of length 0 mean that the view has data everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
     } {
         planes: i32,
@@ -105,7 +105,7 @@ pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) ->
         .text(include_str!("describe.cl"))
 }
 
-/// Records the description of a view with this grey; returns its descriptors, image by image, plane by plane.
+/// Records the computation of a view's descriptors from this grey; returns them image by image, plane by plane.
 pub(in crate::stereo) fn describe<T: GpuPixel>(
     commands: &mut Commands,
     (cost, masked): (&CostKernel, bool),

@@ -1,4 +1,4 @@
-// The transform of a pixel, and the number of bits in which two differ: census.rs.
+// The census transform of a pixel, and the number of bits in which two transforms differ: census.rs.
 
 FUNCTION void descriptor_of(u32 descriptor[WORDS], const View *view, i32 x, i32 y) {
     UNROLL

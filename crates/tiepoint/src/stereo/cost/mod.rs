@@ -3,11 +3,11 @@
 //! A cost is an integer from 0 to a bound that is known in advance, so that sums of costs are exact and the same on
 //! every machine. If x − d lies outside the right image, the nearest column is used (as in the CUDA program of 2010
 //! that this follows), which gives smaller errors than leaving the disparity out. A left pixel without data costs 0 at
-//! any disparity, so that paths cross it unchanged; a right one costs the most.
+//! any disparity, so that paths cross it unchanged; a right pixel without data has the greatest cost.
 //!
 //! Costs are not stored. Both images are turned into *descriptors*, some bytes for each pixel, and a cost is a function
-//! of two descriptors. For the rows of a band a [`CostRow`] holds the descriptors, those of the right row reversed so
-//! that rising disparities lie side by side, and costs are computed for one wavefront [`Column`] at a time.
+//! of two descriptors. A [`CostRow`] holds the descriptors of a row of a band; those of the right row are reversed, so
+//! that rising disparities lie side by side. Costs are computed for one wavefront [`Column`] at a time.
 //!
 //! **To add a cost**: a file in this folder with a type that implements [`CostDefinition`] (greatest cost, penalties,
 //! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often
@@ -50,8 +50,8 @@ use mutual_information::MutualInformation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cost {
-    /// The sum of census 5×5 and the absolute difference of the colours (of grey, if there are none), in which neither
-    /// outweighs the other. The colour decides where there is no texture, the census where the light has changed.
+    /// The sum of census 5×5 and the absolute difference of the colours (of grey, if there are none), weighted so that
+    /// neither dominates. The colour decides where there is no texture, the census where the light has changed.
     #[default]
     AdCensus,
     /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
@@ -59,9 +59,9 @@ pub enum Cost {
     Census(CensusWindow),
     /// Absolute difference of 8-bit grey values, at most 24. For images of one camera in the same light.
     AbsoluteDifference,
-    /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
-    /// together. Withstands any mapping of brightness, inversion included. Two colour images are compared by their
-    /// green channels. A grey image is compared with that grey of a colour image which tells most about it.
+    /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values correspond.
+    /// Withstands any mapping of brightness, inversion included. Two colour images are compared by their green
+    /// channels. A grey image is compared with the weighted channels of the colour image that fit it best.
     MutualInformation,
 }
 
@@ -134,28 +134,28 @@ pub(super) struct Learn<'a, 'p> {
     pub(super) gpu: Option<&'a Gpu>,
 }
 
-/// The properties of a cost that do not depend on a pair: a row of the table.
+/// The properties of a cost that do not depend on a pair: the definition in the table.
 pub(super) trait CostDefinition {
     fn penalties(&self) -> Penalties;
 
-    /// The images of 8 bits and any number of channels that it compares. `None`: the grey of the pair is enough.
+    /// The images that it compares, of 8 bits and any number of channels. `None`: it compares the grey of the pair.
     fn compared(&self, pictures: &Pictures<'_>, _pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         let colour = self.compares_colour() && pictures.are_colour() == [true, true];
         colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
     }
 
-    /// Whether it compares colours, in 8 bits, if both pictures have some; otherwise it compares the grey of the pair.
+    /// Whether it compares 8-bit colours if both pictures have colour; otherwise it compares the grey of the pair.
     fn compares_colour(&self) -> bool {
         false
     }
 
-    /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
+    /// Its source for any pair whose compared images have this many channels. `None`: it learns from each pair.
     fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
         None
     }
 
-    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes; `are_colour`
-    /// tells which of them have colour. `None`: the host learns, or there is nothing to learn.
+    /// The cost for a device that learns from each pair itself, for pictures of these shapes; `are_colour` returns
+    /// which of them have colour. `None`: the host must learn, or there is nothing to learn.
     fn learnt_there(
         &self,
         _gpu: &Gpu,
@@ -165,13 +165,13 @@ pub(super) trait CostDefinition {
         Ok(None)
     }
 
-    /// What computes it for the pair at hand, after learning from that pair if it learns.
+    /// Its source for this pair, after learning from the pair if the cost learns.
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
         let known = self.known(learn.pair.compared(View::Left).channels());
         Ok(known.unwrap_or_else(|| unreachable!("a cost that learns has its own `source`")))
     }
 
-    /// About what [`source`](Self::source) takes, in units of an aggregation of `pixels`.
+    /// About the steps of [`source`](Self::source), where an aggregation of the pair has `pixels` steps.
     fn learning_steps(&self, _pictures: &Pictures<'_>, _options: &StereoOptions, _pixels: usize) -> usize {
         0
     }
@@ -187,12 +187,12 @@ trait DescriptorCost: Sync + Clone + 'static {
     }
 
     /// Writes the descriptors of row y of a view, plane by plane: byte p of pixel x to `out[p * width + x]`. By default
-    /// they are the values that are compared.
+    /// these are the values of the compared image.
     fn describe(&self, _level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
         out.copy_from_slice(pair.compared(view).row(y));
     }
 
-    /// The costs of a left pixel for as many disparities as `out` has, a multiple of the bytes of a vector.
+    /// The costs of a left pixel for as many disparities as `out` has room for, a multiple of a vector's bytes.
     ///
     /// Implementations are `#[inline(always)]`: they become part of a function that is compiled for a SIMD level.
     fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]);
@@ -207,27 +207,27 @@ trait DescriptorCost: Sync + Clone + 'static {
 
 /// The descriptor of a left pixel and those of the right pixels it is compared with.
 struct Descriptors<'a> {
-    /// Those of the left row, in planes of `width` bytes.
+    /// The descriptors of the left row, in planes of `width` bytes.
     left: &'a [u8],
     width: usize,
-    /// The place of the left pixel.
+    /// The column of the left pixel.
     x: usize,
-    /// Those of the right row, in planes of `reach` bytes.
+    /// The descriptors of the right row, reversed ([`RowLayout`]), in planes of `reach` bytes.
     right: &'a [u8],
     reach: usize,
-    /// The place of the right pixel at the least disparity; rising disparities follow.
+    /// The index of the right pixel at the least disparity; rising disparities follow.
     start: usize,
 }
 
 impl<'a> Descriptors<'a> {
-    /// The only byte of each descriptor: of the left pixel, and of the right pixels at `len` disparities.
+    /// For descriptors of one byte: that of the left pixel, and those of the right pixels at `len` disparities.
     #[inline(always)]
     fn bytes(&self, len: usize) -> (u8, &'a [u8]) {
         (self.left[self.x], &self.right[self.start..][..len])
     }
 }
 
-/// Some planes of the descriptors of a left pixel and of the right ones: what a SIMD body reads.
+/// Some planes of the descriptors of a left pixel and of its right pixels, in the form that SIMD bodies read.
 #[derive(Clone, Copy)]
 struct Planes<'a, S: Simd, const N: usize> {
     simd: S,
@@ -244,7 +244,7 @@ impl<'a, S: Simd, const N: usize> Planes<'a, S, N> {
         let mut planes = Self { simd, left: [S::u8s::splat(simd, 0); N], right: [&right[..0]; N] };
         let (mut left, mut right) = (&left[first * width..], &right[first * reach..]);
         for p in 0..N {
-            // All of one length: one comparison is all that each pixel needs.
+            // All have one length, so that each pixel needs only one comparison.
             let (left_plane, right_plane);
             (left_plane, left) = left.split_at(width);
             (right_plane, right) = right.split_at(reach);
@@ -274,7 +274,7 @@ pub(super) trait CostSource: Sync {
     /// The costs of a column, as 16 bits.
     fn column_u16(&self, level: Level, column: Column, rows: &[CostRow], out: &mut [u16]);
 
-    /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
+    /// The source for the pair with its images exchanged; `None` if the cost is known for the left view only.
     fn exchanged(&self) -> Option<Box<dyn CostSource>>;
 
     /// How kernels compute it.
@@ -319,7 +319,7 @@ fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
     out: &mut [T],
 ) {
     let n = S::u8s::LEN;
-    // Loops over as many vectors as the compiler knows are short.
+    // Common numbers of vectors as constants, so that the compiler unrolls the loops.
     match rows.first().map_or(0, CostRow::padded) {
         padded if padded == n => costs_of_rows(simd, cost, column, rows, n, out),
         padded if padded == 2 * n => costs_of_rows(simd, cost, column, rows, 2 * n, out),

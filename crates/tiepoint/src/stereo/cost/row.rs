@@ -24,17 +24,17 @@ impl Column {
 
 /// The layout of a right row that is reversed and extended to all disparities of all left pixels.
 ///
-/// Place j belongs to x = width − 1 − j − (least disparity), clamped to the image: the i-th disparity of the left pixel
-/// x is at place width − 1 − x + i.
+/// Place j holds column x = width − 1 − j − (least disparity), clamped to the image: the right pixel at the i-th
+/// disparity of left pixel x is at place width − 1 − x + i.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct RowLayout {
     pub(super) width: usize,
-    /// How many places repeat the last column.
+    /// How many places at the beginning repeat the last column.
     beyond: usize,
-    /// The columns `start..end` follow, from the last to the first.
+    /// Next come the columns `start..end`, from the last to the first.
     start: usize,
     end: usize,
-    /// How many places repeat the first column.
+    /// How many places at the end repeat the first column.
     before: usize,
 }
 
@@ -74,14 +74,14 @@ pub(in crate::stereo) struct CostRow {
     /// The descriptors of the left row, plane by plane.
     left: Vec<u8>,
     width: usize,
-    /// Those of the right row, each plane reversed and extended (see [`RowLayout`]).
+    /// The descriptors of the right row, each plane reversed and extended (see [`RowLayout`]) to `reach` bytes.
     right: Vec<u8>,
     reach: usize,
-    /// 0 where the left row holds nothing; empty: it holds something everywhere.
+    /// 0 where the left row has no data; empty if it has data everywhere.
     left_mask: Vec<u8>,
-    /// 0 where the right row, reversed and extended, holds nothing; empty: it holds something everywhere.
+    /// 0 where the right row, reversed and extended, has no data; empty if it has data everywhere.
     right_mask: Vec<u8>,
-    /// The descriptors of the right row as they were made.
+    /// The descriptors of the right row in the order of the columns.
     planes: Vec<u8>,
 }
 
@@ -109,13 +109,13 @@ impl CostRow {
         self.planes.chunks_exact(layout.width).for_each(|plane| layout.reverse(plane, &mut self.right));
     }
 
-    /// The disparities that it was prepared for.
+    /// The number of disparities for which the row was prepared.
     #[inline(always)]
     pub(super) fn padded(&self) -> usize {
         self.reach - self.width
     }
 
-    /// Whether the left pixel holds nothing.
+    /// Whether the left pixel has no data.
     #[inline(always)]
     pub(in crate::stereo) fn is_hole(&self, x: usize) -> bool {
         self.left_mask.get(x).is_some_and(|&m| m == 0)
@@ -134,7 +134,7 @@ impl CostRow {
         }
     }
 
-    /// Sets the costs of the left pixel x to `greatest` where the right pixel holds nothing.
+    /// Sets the costs of the left pixel x to `greatest` where the right pixel has no data.
     #[inline(always)]
     pub(super) fn mask<T: Value>(&self, x: usize, greatest: T, costs: &mut [T]) {
         if !self.right_mask.is_empty() {

@@ -1,4 +1,4 @@
-//! A cost against its formula.
+//! Tests of costs against their formulas.
 
 use super::gpu::CostKernel;
 use super::{Column, CostRow, DescriptorCost, Learn, Value};
@@ -10,9 +10,9 @@ use crate::stereo::aggregation::{AggregationInput, Workspace};
 use crate::stereo::pair::{Pair, Pictures};
 use crate::stereo::{CensusWindow, Cost, Masks, StereoOptions, View};
 
-/// Checks a cost of images of some channels against `formula(cost, pair, x, other, y)` for the left pixel x and the
-/// right pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the
-/// values. `learn` makes it from a pair, whose compared images it may set.
+/// Checks a cost of images with `channels` channels against `formula(cost, pair, x, other, y)` for the left pixel x and
+/// the right pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the
+/// values. `learn` makes the cost from a pair, whose compared images it may set.
 pub(super) fn check_formula<C: DescriptorCost>(
     what: &str,
     channels: usize,
@@ -71,7 +71,7 @@ fn check(input: &AggregationInput<'_>, formula: impl Fn(usize, usize, usize) -> 
             let words: Vec<Vec<u16>> = row(input, y, &cpu);
             for x in 0..width {
                 let expected: Vec<u16> = (0..input.options.disparities)
-                    // The right column that stands for x − d.
+                    // The right column nearest to x − d.
                     .map(|i| x as i64 - i64::from(input.options.min_disparity) - i as i64)
                     .map(|other| match other.clamp(0, width as i64 - 1) as usize {
                         _ if hole(View::Left, x, y) => 0,

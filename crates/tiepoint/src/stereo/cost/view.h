@@ -4,7 +4,7 @@
 
 // The input of a pixel's descriptor: the grey around it, and the values that the cost compares in 8 bits.
 typedef struct {
-    // The rows around it and the columns, those of the nearest pixels inside.
+    // The rows and columns around the pixel; outside the image, those of the nearest pixel inside.
     const GLOBAL PIXEL *rows[NEIGHBOURS];
     i32 columns[NEIGHBOURS];
     const GLOBAL u8 *compared;

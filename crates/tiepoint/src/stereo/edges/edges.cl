@@ -1,4 +1,4 @@
-// Edges of the disparities, brought to those of the picture by a vote: mod.rs.
+// Moves disparity edges to edges of the picture by a vote: mod.rs.
 
 KERNEL(vote) {
     const Plane plane = args.plane, picture_plane = args.picture_plane;

@@ -13,7 +13,7 @@ tiepoint_gpu::kernel! {
         read from: f32 [plane.numbers(groups[2])],
         read picture (picture_plane: Plane): u8 [picture_plane.numbers(groups[2])],
     } {
-        /// Of the picture: 1 or 3.
+        /// The channels of the picture: 1 or 3.
         channels: i32,
         limit: i32,
         across: i32,

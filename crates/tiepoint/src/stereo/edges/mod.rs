@@ -1,13 +1,14 @@
-//! Edges of the disparities, brought to those of the picture by a vote.
+//! Moves disparity edges to edges of the picture by a vote.
 //!
-//! Paths carry a disparity some pixels beyond the surface it belongs to. A window of 9×5 pixels in which disparities
-//! differ by more than [`JUMP`] is divided halfway between its least and its greatest disparity. Every valid pixel votes
-//! for its side with the weight max(0, limit − Δ), where Δ is the sum of its differences of red, green and blue (three
-//! times that of grey) from the middle pixel. If the other side has more votes than that of the middle pixel, the middle
-//! pixel takes the disparity of the pixel with the greatest weight there: of equal ones the nearest, then the first.
+//! Paths carry a disparity some pixels beyond the surface to which it belongs. If disparities in a window of 9×5 pixels
+//! differ by more than [`JUMP`], the window is divided into two sides at the mean of its least and greatest disparity.
+//! Every valid pixel votes for its side with the weight max(0, limit − Δ), where Δ is the sum of its absolute
+//! differences of red, green and blue (three times that of grey) from the centre pixel. If the side opposite to the
+//! centre has more votes, the centre takes the disparity of that side's pixel of greatest weight: of equals the
+//! nearest, then the first.
 //!
-//! A slanted surface has no two sides: where more than a quarter of a window's valid pixels lie in the middle half of its
-//! range, nothing changes.
+//! A slanted surface does not have two sides: if more than a quarter of a window's valid pixels lie in the middle half
+//! of its range of disparities, nothing changes.
 //!
 //! Sources: K. Zhang, J. Lu, G. Lafruit, *Cross-based local stereo matching using orthogonal integral images*, TCSVT 19,
 //! 2009 (votes for disparities); Z. Ma et al., *Constant time weighted median filtering for stereo matching and beyond*,
@@ -33,7 +34,7 @@ const ROWS: usize = 2 * REACH[1] + 1;
 /// Disparities that differ by more than this are of two surfaces.
 const JUMP: f32 = 2.0;
 /// The rank of a pixel, by which its disparity is chosen, is its weight times this less its squared distance from the
-/// middle pixel. The squared distance is always smaller than this, so weight decides first and distance second.
+/// centre pixel. The squared distance is always smaller than this, so weight decides first and distance second.
 const NEARNESS: usize = 32;
 /// The colour of pixels without a vote.
 const FAR: f32 = 1e6;
@@ -43,7 +44,7 @@ const BAND: usize = 64;
 /// More than any vector's lanes.
 const LANES_MOST: usize = 64;
 
-/// The map with its edges at those of `picture`, which has one channel or three, written to `out`, of the same size.
+/// Writes `disparity` with its edges moved to those of `picture` (one or three channels) to `out`; all have one size.
 pub(super) fn vote_into(
     disparity: ImageView<'_, f32>,
     picture: &Image<u8>,
@@ -58,7 +59,7 @@ pub(super) fn vote_into(
         let mut columns = [0; 3].map(|_| vec![0.0; padded]);
         let mut loaded = start;
         for (y, mut out) in (start..).zip(out.reborrow().bands(1)) {
-            // Row 0 of the window lies above the image by `REACH[1]`.
+            // The window begins `REACH[1]` rows above the image.
             for y in loaded..y + ROWS {
                 window[y % ROWS].load(y.checked_sub(REACH[1]), disparity, picture);
             }
@@ -82,7 +83,7 @@ impl Row {
         Self { disparity: vec![INVALID; padded], colours: vec![vec![0.0; padded]; channels] }
     }
 
-    /// Takes row `y` of the map and the picture, which may lie outside.
+    /// Loads row `y` of the map and the picture; `None` or a row below the image loads pixels without a vote.
     fn load(&mut self, y: Option<usize>, disparity: ImageView<'_, f32>, picture: &Image<u8>) {
         let size = disparity.size();
         self.colours[0].fill(FAR);
@@ -106,7 +107,7 @@ impl Row {
     }
 }
 
-/// Computes a row. `columns` is memory for the least disparity, the greatest and the number of valid ones of columns.
+/// Computes a row. `columns` is scratch memory for each column's least and greatest disparity and number of valid ones.
 #[simd]
 fn vote<S: Simd>(simd: S, rows: [&Row; ROWS], columns: &mut [Vec<f32>; 3], limit: f32, out: &mut [f32]) {
     let lanes = S::f32s::LEN;
@@ -188,14 +189,14 @@ pub(super) mod tests {
         out
     }
 
-    /// Noise of few values, so that there are equal weights and equal sums.
+    /// Noise with few different values, so that equal weights and equal sums occur.
     pub(super) fn picture(size: Size, channels: usize) -> Image<u8> {
         let mut random = Random::new(3);
         let values = (0..size.area() * channels).map(|_| (random.bits() % 5 * 20) as u8);
         Image::from_vec(values.collect(), size, channels).unwrap()
     }
 
-    /// As the description of the module reads, one pixel after the other.
+    /// The module's description, computed pixel by pixel.
     fn reference(map: &Image<f32>, picture: &Image<u8>, limit: u16) -> Image<f32> {
         let (size, channels) = (map.size(), picture.channels());
         let colour = |x: usize, y: usize| -> [i32; 3] {

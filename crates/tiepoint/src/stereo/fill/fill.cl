@@ -1,8 +1,8 @@
 // Filling of invalid pixels from the valid ones around: mod.rs.
 
-// The nearest valid value of every pixel along a ray to the rows above or below. A lane follows one line of pixels, row
-// by row, against the direction of the ray, and carries the last valid value. Lines begin outside the image where they
-// slant, so that every pixel lies on one.
+// For every pixel the nearest valid value along a ray to the rows above or below. A lane follows one line of pixels,
+// row by row, against the direction of the ray, and carries the last valid value. Slanted lines may begin outside the
+// image, so that every pixel lies on one.
 KERNEL(look) {
     const Plane plane = args.plane;
     // Rays 0 to 2 look up, 3 to 5 down, each to the columns dx = -1, 0, 1.
@@ -61,7 +61,7 @@ KERNEL(fill) {
     to[row + x] = result;
 }
 
-// The nearest valid pixels of its row to the left and to the right of every pixel. A lane follows a row.
+// For every pixel the nearest valid values in its row, to the left and to the right. A lane follows a row.
 KERNEL(look_along) {
     const Plane plane = args.plane;
     const i32 y = GROUP_X * LANES + LANE_X, rightwards = GROUP_Y;

@@ -1,5 +1,5 @@
-//! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every
-//! invalid pixel chooses among its eight values.
+//! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then a value is
+//! chosen for every invalid pixel from its eight rays.
 
 use crate::Result;
 use crate::device::gpu::Commands;
@@ -9,13 +9,13 @@ use crate::stereo::gpu::lanes::{GROUP, covering, for_maps, launch, optional};
 use tiepoint_gpu::KernelSource;
 
 tiepoint_gpu::kernel! {
-    /// The nearest valid values along `groups[1]` rays to the rows above and below.
+    /// Finds the nearest valid values along `groups[1]` rays to the rows above and below.
     unsafe kernel look(groups) = Look {
         write seen: f32 [plane.numbers(groups[1] * groups[2])],
         read map (plane: Plane): f32 [plane.numbers(groups[2])],
     } {}
 
-    /// The nearest valid values of the row, to the left and to the right.
+    /// Finds the nearest valid values in the row, to the left and to the right.
     unsafe kernel look_along(groups) = LookAlong {
         write beside: f32 [plane.numbers(groups[1] * groups[2])],
         read map (plane: Plane): f32 [plane.numbers(groups[2])],
@@ -28,7 +28,7 @@ tiepoint_gpu::kernel! {
         read from: f32 [plane.numbers(groups[2])],
         read seen: f32 [plane.numbers(groups[2] * 6)],
         read beside: f32 [plane.numbers(groups[2] * 2)],
-        /// Rows of length 0 mean that everything that is invalid is hidden.
+        /// Rows of length 0 mean that all invalid pixels are occlusions.
         read hidden (hidden_plane: Plane): u8 [hidden_plane.numbers(groups[2])],
         /// What is 0 here is not filled. Rows of length 0 mean that everything is.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],

@@ -1,13 +1,12 @@
 //! Filling of invalid pixels from the valid ones around them (after Hirschmüller, PAMI 2008, section 2.5.3).
 //!
-//! Along each of eight rays from an invalid pixel, straight and diagonal, the nearest valid pixel is looked
-//! up.
-//! - A pixel with valid pixels on only one side of its row takes the value of the nearest: it lies in the margin that
+//! Along each of eight rays from an invalid pixel, horizontal, vertical and diagonal, the nearest valid pixel is found.
+//! - A pixel with valid pixels on only one side in its row takes the value of the nearest: it lies in the margin that
 //!   the other view does not show, and is assumed to continue the surface beside it.
 //! - An occlusion takes the second lowest of the disparities found: it belongs to the background, and the
 //!   lowest may be an error.
 //! - A mismatch takes the third lowest. The paper takes the median, which fills small holes in the background
-//!   with the disparities of objects in front of it; on images with ground truth that was worse.
+//!   with the disparities of objects in front of it; on images with ground truth the errors were greater.
 //!
 //! If fewer are found, the highest of them is taken; a pixel for which none is found stays [`INVALID`].
 //!
@@ -24,8 +23,8 @@ use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// Fills the invalid pixels of `disparity`. `occluded` tells which of them are occlusions (see
-/// [`consistency_check::occluded`](super::consistency_check::occluded)); without it all are.
+/// Fills the invalid pixels of `disparity`. `occluded` marks the occlusions among them (see
+/// [`consistency_check::occluded`](super::consistency_check::occluded)); without it all count as occlusions.
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels, [`Error::Mismatch`] when the sizes differ.
@@ -64,7 +63,7 @@ fn gaps(row: &[f32]) -> Vec<Range<usize>> {
     gaps
 }
 
-/// The values that the invalid pixels find along the three rays upwards, or downwards.
+/// The nearest valid values along the three rays upwards, or downwards, from the invalid pixels.
 struct Rays {
     found: [Vec<f32>; 3],
     /// The range of `found` that holds the invalid pixels of row y.
@@ -81,7 +80,7 @@ impl Rays {
 #[simd]
 fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Rays {
     let Size { width, height } = map.size();
-    // The row before or, where it has no disparity, what its rays found; with a pixel of padding at both ends.
+    // The previous row's disparities or, where there are none, what its rays found; padded by a pixel at both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
     let count = gaps.iter().flatten().map(Range::len).sum();
@@ -104,7 +103,7 @@ fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], u
     rays
 }
 
-/// What the next row finds at each pixel: its value where it is valid, otherwise what it has found itself.
+/// The value of each pixel for rays from the next row: its own if it is valid, otherwise the one that its ray found.
 #[inline(always)]
 fn show<S: Simd>(simd: S, row: &[f32], seen: &[f32], out: &mut [f32]) {
     let (lanes, limit) = (S::f32s::LEN, S::f32s::splat(simd, f32::MAX));
@@ -146,7 +145,7 @@ fn fill_row<S: Simd>(
     }
 }
 
-/// The second lowest (background) or third lowest of the values found.
+/// The second lowest (background) or third lowest of the values found; of fewer, the highest.
 #[inline(always)]
 fn choose(sides: [f32; 2], rays: [&[f32]; 6], i: usize, background: bool) -> f32 {
     let (mut first, mut second) = (lower(sides[0], sides[1]), higher(sides[0], sides[1]));

@@ -14,13 +14,13 @@ use crate::stereo::{RightView, StereoOptions, StereoResult, View};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The number of rows above and below that a descriptor may depend on.
+/// More rows than a descriptor depends on, above and below.
 const REACH: usize = 8;
 
 /// The least height of a band: a path reaches over no more rows.
 const LOWEST: usize = 2;
 
-/// Bytes of a pixel beside the aggregation: of both views 8 bits, finer grey, colours and mask; and three maps.
+/// Bytes for each pixel besides the aggregation: 8-bit grey, finer grey, colours and mask of both views; three maps.
 const PIXEL: u64 = 2 * 9 + 12;
 
 /// The maps of a pair before refinement, computed within `memory` bytes of a device's memory, and the number of bands.
@@ -100,7 +100,7 @@ fn of_band<'a>(input: &GpuAggregationInput<'a>, rows: usize) -> GpuAggregationIn
     GpuAggregationInput { size: Size::new(input.size.width, rows), ..*input }
 }
 
-/// The height of the highest bands that fit into `memory` bytes, made as equal as possible.
+/// The greatest height of bands that fit into `memory` bytes, chosen so that their heights are as equal as possible.
 fn rows(input: &GpuAggregationInput<'_>, memory: u64) -> Result<usize> {
     let Size { width, height } = input.size;
     let mut least = u64::MAX;
@@ -108,7 +108,7 @@ fn rows(input: &GpuAggregationInput<'_>, memory: u64) -> Result<usize> {
         let rows = height.div_ceil(bands).max(LOWEST);
         let bytes = band_bytes(&of_band(input, rows), (bands, 2 * REACH))?;
         let bytes = bytes.saturating_add(PIXEL * (width * (rows + 2 * REACH)) as u64);
-        // Buffers are rounded up, by an eighth at most.
+        // The sizes of buffers are rounded up by at most an eighth.
         let needed = bytes.saturating_add(bytes / 8);
         if needed <= memory {
             return Ok(rows);

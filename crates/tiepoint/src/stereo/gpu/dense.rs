@@ -1,4 +1,4 @@
-//! Maps for other libraries: without padding, with a value of their choice for pixels without a disparity.
+//! Maps for other libraries: without padding, with a chosen value for pixels without a disparity.
 
 use super::lanes::{GROUP, covering, for_maps, launch};
 use crate::Result;

@@ -1,5 +1,5 @@
-//! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
-//! are read back.
+//! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the
+//! previous ones are read back.
 
 use super::plan::{PlanInput, PlanShape, Work};
 use super::plan_cache::PlanCache;
@@ -15,13 +15,13 @@ pub(in crate::stereo) struct Flow {
     pub(in crate::stereo) cache: PlanCache,
     /// The most sets of pairs in flight.
     slots: usize,
-    /// Pairs that are computed together.
+    /// The number of pairs of a set, which are computed together.
     batch: usize,
     /// The slot that is being filled, and the number of pairs in it: between calls fewer than `batch`.
     open: (usize, usize),
-    /// Sets of pairs that the device has, the oldest first.
+    /// The sets of pairs on the device, the oldest first.
     flights: VecDeque<Vec<Arriving>>,
-    /// Results that no one has taken yet, older than those that the device has.
+    /// Results that have not been taken yet, all older than those of the sets on the device.
     pub(in crate::stereo) found: VecDeque<StreamResult>,
 }
 
@@ -35,12 +35,12 @@ pub(in crate::stereo) enum StreamResult {
 }
 
 impl Flow {
-    /// Has at most `slots` sets of `batch` pairs in flight.
+    /// A flow with at most `slots` sets of `batch` pairs in flight.
     pub(in crate::stereo) fn new(slots: usize, batch: usize) -> Self {
         Self { slots, batch, ..Self::default() }
     }
 
-    /// A new one, with the results of this one.
+    /// A new flow that takes over the results of this one.
     pub(in crate::stereo) fn renewed(&mut self, slots: usize, batch: usize) -> Self {
         Self { found: std::mem::take(&mut self.found), ..Self::new(slots, batch) }
     }
@@ -50,9 +50,9 @@ impl Flow {
         self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Takes a pair, whose pictures the threads of `copying` copy; `false` if the device is too small. If it has no
-    /// memory for several pairs, it gets them alone from now on. After an error the pair is not part of the flow, but
-    /// the pairs before it are.
+    /// Adds a pair, whose pictures the threads of `copying` copy; `false` if the device is too small. If the device has
+    /// no memory for several pairs, sets hold one pair from now on. After an error the pair is not part of the flow,
+    /// but the earlier pairs are.
     pub(in crate::stereo) fn push(
         &mut self,
         work: Work<'_>,
@@ -103,8 +103,8 @@ impl Flow {
         Ok(self.flights.pop_front().unwrap_or_default())
     }
 
-    /// Waits for the oldest set in flight: its results are then images, and the pinned memory in which they arrived is
-    /// free for the next.
+    /// Waits for the oldest set in flight and copies its results into images, so that the pinned memory in which they
+    /// arrived is free for the next set.
     fn read_oldest(&mut self, cpu: &Cpu) -> Result<()> {
         for pair in self.oldest()? {
             self.found.push_back(StreamResult::Ready(pair.wait(cpu)?));
@@ -112,7 +112,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Appends the results of all pairs, and waits for them.
+    /// Waits for the results of all pairs and appends them to `found`.
     pub(in crate::stereo) fn finish(&mut self, cpu: &Cpu) -> Result<()> {
         while self.len() > 0 {
             self.read_oldest(cpu)?;
@@ -120,7 +120,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends the set that was gathered, of `pairs` pairs.
+    /// Starts the work on the set that was filled with `pairs` pairs.
     fn start(&mut self, pairs: usize) -> Result<()> {
         let (slot, _) = self.open;
         if let Some(started) = self.cache.slots.get_mut(slot) {

@@ -11,9 +11,9 @@ use tiepoint_gpu::{KernelArguments, KernelSource, Program};
 /// Lanes of a work group, in x and y.
 pub(in crate::stereo) const GROUP: [u32; 2] = [32, 8];
 
-/// The number of groups side by side, which a kernel gets as `args.across`, and the numbers of groups that cover
-/// `images` images of a size. The groups of an image are in the first dimension, row by row, because the others allow
-/// no more than 65 535; images are in the third.
+/// The number of groups side by side, which a kernel gets as `args.across`, and the grid of groups that covers `images`
+/// images of a size. The groups of an image lie along the first dimension, row by row, because the others allow no more
+/// than 65 535 groups; images are counted along the third.
 pub(in crate::stereo) fn covering(size: Size, images: usize) -> (i32, [usize; 3]) {
     let across = size.width.div_ceil(GROUP[0] as usize);
     (across as i32, [across * size.height.div_ceil(GROUP[1] as usize), 1, images])

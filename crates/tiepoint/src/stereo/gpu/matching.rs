@@ -18,7 +18,7 @@ pub(in crate::stereo) fn sources(input: &GpuAggregationInput<'_>) -> Result<Vec<
 }
 
 /// Records the work for the left views. Returns their maps and, if the cost looks up a table, the buffer of the table.
-/// If `table` is given, which was learnt on the device, the work begins by copying it.
+/// If a `table` learnt on the device is given, the work begins by copying it.
 pub(in crate::stereo) fn record(
     commands: &mut Commands,
     input: GpuAggregationInput<'_>,

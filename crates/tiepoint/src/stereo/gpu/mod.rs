@@ -1,6 +1,6 @@
-//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]). While the device works on some
-//! pairs, the images of others are copied to it and maps are copied back, and a cost learns from the next pair
-//! ([`slot`]).
+//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]). While the device computes some
+//! pairs, images of later pairs are copied to it, maps of earlier ones are copied back, and a cost that learns does so
+//! from the next pair ([`slot`]).
 
 mod bands;
 pub(crate) mod dense;
@@ -47,7 +47,7 @@ impl GpuStereoResult {
         })
     }
 
-    /// The maps of a pair on the device, by a plan for one pair.
+    /// Computes the maps of a pair on the device with a plan for one pair.
     fn of(plan: &Plan, pair: &PixelPair<'_>) -> Result<Self> {
         let mut commands = Commands::new();
         let images = pair.images.iter().zip(&pair.masks).flat_map(|(image, mask)| once(image).chain(mask));
@@ -72,12 +72,12 @@ impl GpuStereoResult {
 }
 
 impl Stereo {
-    /// As [`compute`](Self::compute) on the processor's GPU, for images and masks in the host's memory or on the device;
-    /// the maps stay there. The work is queued and may not be finished yet.
+    /// As [`compute`](Self::compute) on the processor's GPU, for images and masks in the host's memory or on the
+    /// device; the maps stay on the device. The work is queued and may not be finished when the call returns.
     ///
     /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, except for [mutual
     /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. For pictures with
-    /// three channels that cost first asks the device whether they have colour, and waits for the answer.
+    /// three channels that cost first tests on the device whether they have colour, and waits for the result.
     ///
     /// The memory for pairs of one size is kept; for another size or another type of pixel it is allocated anew.
     ///
@@ -99,8 +99,8 @@ impl Stereo {
     ///
     /// # Errors
     /// As [`compute`](Self::compute); [`Error::Device`] when the processor has no GPU; [`Error::Mismatch`] when an image
-    /// lies on another device; where the device is too small or lacks a feature the error says so: see
-    /// [`Error::is_device_limit`].
+    /// lies on another device; an error for which [`Error::is_device_limit`] holds when the device is too small or
+    /// lacks a feature.
     pub fn compute_on_device<'a>(
         &self,
         left: impl Into<Pixels<'a>>,
@@ -127,8 +127,8 @@ impl Stereo {
         })
     }
 
-    /// As [`optimize`](Self::optimize) with costs, images and masks in the host's memory or on the processor's GPU, which
-    /// aggregates the costs where they lie; the maps stay on the device.
+    /// As [`optimize`](Self::optimize) on the processor's GPU, with costs, images and masks in the host's memory or on
+    /// the GPU, where costs are read in place; the maps stay on the device.
     ///
     /// # Errors
     /// As [`optimize`](Self::optimize) and [`compute_on_device`](Self::compute_on_device).
@@ -147,8 +147,8 @@ impl Stereo {
 
     /// The maps of a pair with the costs of a volume, scaled as in [`optimize`](Self::optimize).
     ///
-    /// The plan is made anew for each volume, as its penalties and the width of its sums follow from its costs; programs
-    /// and memory are kept by the device.
+    /// Each volume needs a new plan, because its penalties and the width of its sums follow from its costs; the device
+    /// keeps programs and memory.
     pub(super) fn optimize_on(
         &self,
         gpu: &Gpu,
@@ -174,7 +174,7 @@ impl Stereo {
         Ok(maps)
     }
 
-    /// The maps of images that the host prepares.
+    /// Computes the maps of images that the host prepares.
     fn through_the_host(
         &self,
         pair: PixelPair<'_>,
@@ -243,7 +243,7 @@ impl<'a> PixelPair<'a> {
         }
     }
 
-    /// Fails unless all, and a volume of costs, lie in the host's memory or on this device.
+    /// Fails unless images, masks and a volume of costs lie in the host's memory or on this device.
     fn check_place(&self, gpu: &Gpu, costs: Option<&Pixels<'_>>) -> Result<()> {
         for image in self.images.iter().chain(self.masks.iter().flatten()).chain(costs) {
             if let Pixels::Device(image) = image

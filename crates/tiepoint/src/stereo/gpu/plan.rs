@@ -20,12 +20,12 @@ use crate::{Result, by_pixel};
 use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 
-/// Bytes of a pixel besides the aggregation: both views, the memory of refinement, the maps and their copies.
+/// Bytes for each pixel besides the aggregation: both views, the memory of refinement, the maps and their copies.
 const PIXEL: u64 = 108;
-/// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
+/// Bytes for each pixel of the views for learning: grey, compared images and masks of both.
 const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
-/// A device, and how it computes pairs.
+/// A device, and the options and cost with which it computes pairs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct Work<'a> {
     pub(in crate::stereo) gpu: &'a Gpu,
@@ -73,9 +73,9 @@ impl PlanShape {
 /// A pair in the host's memory that is to be copied to a plan.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct PlanInput<'a> {
-    /// Of this pair alone.
+    /// The shape, with one pair at a time.
     pub(super) shape: PlanShape,
-    /// In the order of [`Plan::inputs`].
+    /// The images in the order of [`Plan::inputs`].
     pub(super) images: Vec<AnyView<'a>>,
     /// The tables that costs look up, in the order of [`Plan::tables`].
     pub(super) tables: Vec<Vec<u8>>,
@@ -100,7 +100,7 @@ impl<'a> PlanInput<'a> {
     }
 }
 
-/// From the images of pairs of one shape to their disparities.
+/// All work from the images of pairs of one shape to their disparities.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) gpu: Gpu,
@@ -126,7 +126,7 @@ pub(super) struct PlanLearning {
     /// Where the images of the pair are copied to.
     pub(super) inputs: Vec<AnyGpuStack>,
     pub(super) commands: Commands,
-    /// The memory of what is learnt, and that from which the plan reads it.
+    /// For each learnt buffer: where it is learnt, and where the plan reads it.
     pub(super) learnt: Vec<[Buffer<u8>; 2]>,
 }
 
@@ -145,8 +145,8 @@ impl Plan {
         Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })
     }
 
-    /// Does the work, including learning, on images that were copied to the inputs. From the second time on it is one
-    /// graph, because making a graph is worth its time only then.
+    /// Does the work, including learning, on images that were copied to the inputs. From the second run on it is a
+    /// graph, because making a graph pays off only if it is reused.
     pub(super) fn run(&self) -> Result<()> {
         if !self.has_run.replace(true) {
             return Ok(self.gpu.run(&self.whole()?)?);
@@ -229,7 +229,7 @@ impl Stages<'_> {
             return Ok(());
         }
         let pixels = shape.size.area() as u64;
-        // Learning has pictures of its own.
+        // Learning has its own copies of the pictures.
         let own = (LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels);
         let learning = match cost.learner {
             Some(learner) => learner.bytes(&self.input())?.saturating_add(own),
@@ -243,7 +243,7 @@ impl Stages<'_> {
         check_memory(gpu, options, "dense stereo on a GPU", needed)
     }
 
-    /// Learning, from pictures of its own, of what goes to the views and tables of the plan.
+    /// The learning, from its own copies of the pictures, of the images and tables that the plan reads.
     fn learning(
         &self,
         learner: LearnTable,
@@ -261,7 +261,7 @@ impl Stages<'_> {
         Ok(PlanLearning { inputs, commands, learnt })
     }
 
-    /// The views of pairs, and where their images are copied to. Records the preparation of what `compares` names.
+    /// The views of pairs, and the stacks to which images are copied. Records the preparation of what `compares` names.
     fn views(
         &self,
         commands: &mut Commands,

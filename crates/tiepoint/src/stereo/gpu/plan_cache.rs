@@ -31,7 +31,7 @@ impl PlanCache {
         slots: usize,
     ) -> Result<(&Plan, &mut [Slot])> {
         if !self.serves(work.gpu, shape) {
-            // Dropped first, so that the next plan can reuse the memory.
+            // The old plan is dropped first, so that the new one can reuse its memory.
             *self = Self::default();
         }
         let plan = match self.plan.take() {

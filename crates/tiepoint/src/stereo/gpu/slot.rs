@@ -10,8 +10,8 @@ use crate::{Error, Result, by_pixel};
 use std::sync::{Arc, Mutex};
 use tiepoint_gpu::{Element, Mark, Transfer, lock};
 
-/// Numbers that are copied to a buffer. They are first sent to other memory of the device, which is filled while the
-/// work on the pair before still reads the buffer.
+/// Numbers that are copied to a buffer by way of other memory of the device, which is filled while the work on the
+/// previous pair still reads the buffer.
 #[derive(Debug)]
 struct Feed<T: Element> {
     sent: Staging<T>,
@@ -19,7 +19,7 @@ struct Feed<T: Element> {
 }
 
 impl<T: Element> Feed<T> {
-    /// Copies what was sent to its buffer or to another of this size.
+    /// Copies the numbers that were sent to their buffer, or to another of the same size.
     fn arrive_at(&self, commands: &mut Commands, to: &Buffer<T>) -> Result<()> {
         Ok(commands.copy((self.sent.to(), 0), (to, 0), to.len())?)
     }
@@ -28,7 +28,7 @@ impl<T: Element> Feed<T> {
 /// The feed of an image of any type of pixel.
 type AnyFeed = ByPixel<Feed<u8>, Feed<u16>, Feed<f32>>;
 
-/// Maps of the device that are kept while the next are made.
+/// Copies of maps on the device, which are read back while the next maps are computed.
 #[derive(Debug)]
 struct Kept<T: Element> {
     from: GpuStack<T>,
@@ -103,7 +103,7 @@ impl Drop for Arrival {
 #[derive(Debug)]
 pub(in crate::stereo) struct Arriving {
     arrival: Arc<Arrival>,
-    /// Its number among the pairs of the set.
+    /// The index of the pair in its set.
     i: usize,
 }
 
@@ -117,18 +117,18 @@ impl Arriving {
     }
 }
 
-/// Memory for as many pairs as a plan takes, in flight or not.
+/// The memory through which one set of pairs goes to a plan and its maps come back.
 #[derive(Debug)]
 pub(super) struct Slot {
     gpu: Gpu,
     images: Vec<AnyFeed>,
     tables: Vec<Feed<u8>>,
     maps: Maps<Kept<f32>, Kept<u8>>,
-    /// The learning from a pair, if there is any, which runs beside the work on the pair before.
+    /// The learning from a pair, if the cost learns, which runs beside the work on the previous pair.
     learning: Option<Graph>,
-    /// From the arrival of the images to the keeping of the maps.
+    /// All work from the copying of the images to the plan's inputs to the copying of its maps.
     work: Graph,
-    /// A mark after the last use of what was sent.
+    /// A mark after the last use of the sent data, whose memory is then free.
     free: Mark,
     last: Option<Transfer>,
     spare: Spare,
@@ -148,7 +148,7 @@ impl Slot {
             let sent = Staging::of_numbers(&gpu.buffer(to.len())?)?;
             Ok(Feed { sent, to: to.clone() })
         };
-        // Those that are learnt on the device are not sent.
+        // Tables that are learnt on the device are not sent.
         let tables = plan.tables.iter().filter(|_| plan.learning.is_none());
         let tables = tables.map(table).collect::<Result<Vec<_>>>()?;
         let maps = plan.maps.try_map(Kept::new, Kept::new)?;
@@ -156,7 +156,7 @@ impl Slot {
         work.stage("images to the device");
         images.iter().try_for_each(|feed| by_pixel!(feed, f => f.arrive_at(&mut work, &f.to)))?;
         tables.iter().try_for_each(|feed| feed.arrive_at(&mut work, &feed.to))?;
-        // A list of its own. What is learnt is kept for the work, which takes it.
+        // Learning is a separate list. Its results are kept in extra buffers, from which the work copies them.
         let learning = plan.learning.as_ref().map(|learning| -> Result<_> {
             let mut commands = Commands::new();
             for (feed, to) in images.iter().zip(&learning.inputs) {
@@ -185,7 +185,7 @@ impl Slot {
         Ok(Self { gpu, images, tables, maps, learning, work, free, last: None, spare })
     }
 
-    /// Takes pair `i`.
+    /// Writes pair `i` to the memory that is sent.
     pub(super) fn write(&mut self, i: usize, input: &PlanInput<'_>, cpu: &Cpu) -> Result<()> {
         for (feed, image) in self.images.iter_mut().zip(&input.images) {
             by_pixel!((feed, *image), (feed, image) => feed.sent.write(i, image, &self.free, cpu))?;

@@ -170,7 +170,7 @@ fn default_options_and_many_disparities_give_the_bits_of_the_cpu() {
     }
 }
 
-/// Costs of a few sizes of number; floats are unknown here and there, at some pixels at every disparity.
+/// Costs of several types and ranges; some float costs are unknown, at some pixels for every disparity.
 fn volume(random: &mut Random, size: Size, count: usize, kind: usize) -> AnyImage {
     let area = size.area() * count;
     let mut below = |n: u64| random.bits() % n;
@@ -276,7 +276,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
                 let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
                 let stereo = Stereo::new(options).unwrap();
                 let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
-                // Twice, because the second call finds memory in use.
+                // Two calls: the second reuses the memory of the first.
                 let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
                 let there = [there.as_ref().map(Pixels::from), None];
                 let once = stereo.compute_on_device(&left, &right, there, &processor).unwrap();
@@ -292,7 +292,7 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
     }
 }
 
-/// Raw frames of two cameras with lenses, slightly rotated, are rectified and matched without leaving the device.
+/// Raw frames of two slightly rotated cameras with lens distortion are rectified and matched on the device.
 #[test]
 fn frames_become_disparities_on_the_device() {
     let size = Size::new(90, 60);
@@ -402,7 +402,7 @@ fn streams_give_what_single_calls_give_in_order() {
             let what = format!("{:?}, {in_flight} in flight, {batch} together, {options:?}", processor.gpu());
             let stream = StereoStream::new(options, &processor).unwrap();
             let mut stream = stream.with_in_flight(in_flight).unwrap().with_batch(batch).unwrap();
-            // Results are taken before the stream is full; with one pair in flight, each push makes room itself.
+            // Results are taken before the stream is full; with one pair in flight, each push frees the slot itself.
             let most = stream.in_flight() - usize::from(in_flight > 1);
             if batch > 1 {
                 stream = stream.with_copying(&Cpu::sequential());
@@ -463,7 +463,7 @@ fn bands_of_rows_change_nothing() {
         let expected = compute(options, &pair, masks, &Cpu::sequential().into());
         for (gpu, processor) in processors() {
             let least = least_memory(gpu, options, &pair, masks);
-            // The least memory for every other cost, and half as much again for the others.
+            // Every other cost gets the least memory, the others half as much again.
             let memory = least + n as u64 % 2 * (least / 2);
             let in_bands = options.with_device_memory(Some(memory));
             let what = format!("{gpu:?}, {size}, {memory} bytes, {in_bands:?}");

@@ -1,6 +1,6 @@
 // The median of the valid pixels of a window: mod.rs. The middle is found by elimination, as there.
 
-// Half of the invalid pixels, rounded up, go below all others.
+// The next pixel of a window; half of the invalid pixels, rounded up, become −∞, the others +∞.
 FUNCTION f32 next_value(const GLOBAL f32 *map, i32 pitch, i32 width, i32 height, i32 x, i32 y, i32 *below) {
     const f32 v = x < 0 || x >= width || y < 0 || y >= height ? INVALID : map[(u64)y * pitch + x];
     if (ABS(v) < INVALID) return v + 0.0f;

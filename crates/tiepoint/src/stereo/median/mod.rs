@@ -6,11 +6,11 @@
 //!
 //! **Numbers.** Results are values of the input, with −0 as 0. Values that are not finite are invalid.
 //!
-//! **How.** Half of a window's invalid pixels, rounded up, are replaced by −∞ and the others by +∞, so that
-//! the median of the valid ones is the middle of all. The middle of n values is found by elimination: neither
-//! the least nor the greatest of the first n/2 + 2 values can be it, so the next value takes the place of one
-//! and the other is dropped, until three are left. Two rows are filtered together, so that the pixels in both
-//! windows are read once.
+//! **Algorithm.** Half of a window's invalid pixels, rounded up, are replaced by −∞ and the others by +∞, so that
+//! the median of the valid ones is the middle of all. The middle of n values is found by elimination: it is neither
+//! the least nor the greatest of the first n/2 + 2 values, so the next value replaces one of these two and the other
+//! is dropped, until three are left. Two rows are filtered together, so that the pixels in both windows are read
+//! once.
 
 pub(crate) mod gpu;
 
@@ -22,7 +22,7 @@ use fearless_simd::Simd;
 use fearless_simd::prelude::*;
 use fearless_simd_macros::simd;
 
-/// Rows that one task filters. It also prepares the rows just above and below, as its neighbours do.
+/// Rows that one task filters. It also prepares the rows just above and below, which neighbouring tasks prepare, too.
 const BAND: usize = 64;
 
 /// The filtered map, `side` 3 or 5 pixels wide.
@@ -70,7 +70,7 @@ fn filter<const SIDE: usize, const ROWS: usize>(
             std::array::from_fn(|_| vec![INVALID; width + 2 * reach + LANES_MOST]);
         let mut loaded = start;
         let mut out = out.reborrow().bands(1);
-        // Row 0 of the ring lies `reach` rows above the image.
+        // The ring begins `reach` rows above the image.
         for y in (start..).step_by(2) {
             let (Some(mut upper), mut lower) = (out.next(), out.next()) else { break };
             for y in loaded..y + ROWS {
@@ -121,7 +121,7 @@ fn filter_rows<S: Simd, const SIDE: usize, const ROWS: usize>(
     }
 }
 
-/// Reads the pixels of the windows of two vectors of pixels, one below the other, in turn.
+/// Reads, one after the other, the pixels of the windows of two vectors of pixels, one below the other.
 #[derive(Clone, Copy)]
 struct Window<'a, S: Simd, const SIDE: usize, const ROWS: usize> {
     simd: S,
@@ -131,8 +131,8 @@ struct Window<'a, S: Simd, const SIDE: usize, const ROWS: usize> {
     below: <S::f32s as SimdBase<S>>::Mask,
 }
 
-/// Eliminates the least and the greatest of the first `M` values: the next pixel takes the place of the
-/// least, and the greatest is left behind the values still in use.
+/// Eliminates the least and the greatest of the first `M` values: the next pixel replaces the least, and the greatest
+/// stays behind the values in use.
 macro_rules! eliminate {
     ($kept:ident, $next:expr, $($m:literal)*) => {
         $(extremes::<S, $m>(&mut $kept); $kept[0] = $next;)*
@@ -187,7 +187,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
         [self.finish(kept, 0), self.finish(kept, ROWS - 1)]
     }
 
-    /// The middle, from the pixels of the row that lies in one window only.
+    /// The middle value, after adding the pixels of the row that lies only in this window.
     #[inline(always)]
     fn finish<const N: usize>(mut self, mut kept: [S::f32s; N], row: usize) -> S::f32s {
         let mut column = 0..SIDE;

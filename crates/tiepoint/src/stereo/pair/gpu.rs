@@ -1,8 +1,8 @@
 //! Preparation of pairs on a device, several at a time; the same bits as in mod.rs.
 //!
-//! The values that scales and the comparison of colours depend on are measured there, too, and never copied to the
-//! host: if one of two pictures with three channels is grey, its grey is compared in every channel, which gives the
-//! cost of a comparison of grey.
+//! The values on which scales and the comparison of colours depend are measured on the device, too, and never copied to
+//! the host. If one of two pictures with three channels is grey, grey is compared in every channel, which gives the
+//! cost of comparing grey.
 
 pub(crate) mod mirror;
 mod views;
@@ -18,10 +18,10 @@ use crate::stereo::gpu::lanes::{GROUP, covering, launch, optional, pixel_a_lane}
 use crate::{Result, by_pixel};
 use tiepoint_gpu::KernelSource;
 
-/// The additional bits of grey that is made from 8-bit colour.
+/// The number of additional bits of the grey of 8-bit colour.
 const WIDENED: u32 = 8;
 
-/// The shape of the caller's picture, which all pairs of a stack share.
+/// The type of one of the caller's pictures, which all pairs of a stack share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct PictureShape {
     pub(in crate::stereo) pixel: PixelKind,
@@ -49,7 +49,7 @@ impl PictureShape {
         }))
     }
 
-    /// Whether there is nothing to prepare: it is grey, of 8 bits.
+    /// Whether there is nothing to prepare: the picture is 8-bit grey.
     fn is_ready(self) -> bool {
         (self.pixel, self.channels) == (PixelKind::U8, 1)
     }
@@ -62,7 +62,7 @@ impl PictureShape {
         self.masked || self.pixel == PixelKind::F32
     }
 
-    /// Whether its grey is finer than its pixels.
+    /// Whether its grey has more bits than its pixels.
     fn is_widened(self) -> bool {
         self.pixel == PixelKind::U8 && self.may_be_colour()
     }
@@ -78,7 +78,7 @@ impl PictureShape {
     }
 }
 
-/// Records the copying of an image to place `i` among others of its shape.
+/// Records the copying of an image to index `i` of a stack of its shape.
 pub(in crate::stereo) fn take(
     to: &AnyGpuStack,
     i: usize,
@@ -129,7 +129,7 @@ pub(in crate::stereo) enum Compares {
     /// Its grey, on the scale of the pair.
     #[default]
     Grey,
-    /// Its colours on the scale of the pair's colours, if both pictures have some; otherwise their grey.
+    /// Its colours on the scale of the pair's colours, if both pictures have colour; otherwise their grey.
     Colour,
     /// Its grey on a scale of its own.
     OwnGrey,
@@ -137,12 +137,12 @@ pub(in crate::stereo) enum Compares {
     OwnGreen,
     /// Its colours on a scale of their own.
     OwnColours,
-    /// A grey that is learnt; preparation reserves memory for it.
+    /// A grey that is learnt; preparation only reserves memory for it.
     LearntGrey,
 }
 
 impl Compares {
-    /// The channels that are compared, unless it is the grey that every cost has.
+    /// The number of compared channels; `None` if the grey is compared that is prepared for every cost.
     fn channels(self, shape: PictureShape) -> Option<usize> {
         match self {
             Self::Grey => None,
@@ -158,7 +158,7 @@ impl Compares {
     fn own_channels(self, shape: PictureShape) -> usize {
         match self {
             Self::Grey | Self::Colour | Self::LearntGrey => 0,
-            // Grey of 8 bits has no scale.
+            // 8-bit grey is not scaled.
             Self::OwnGrey => usize::from(shape.pixel != PixelKind::U8),
             Self::OwnGreen => 1,
             Self::OwnColours => 3,
@@ -166,17 +166,17 @@ impl Compares {
     }
 }
 
-/// Of the values that are measured for a pair: how many a scale depends on, the first that tells of colour, and all.
+/// The values measured for a pair: how many a scale depends on, the index of the first flag of colour, and all.
 const ENDS: usize = 4;
 const COLOURED: usize = 2 * ENDS;
 const FACTS: usize = COLOURED + 2 + 2 * ENDS;
 
 tiepoint_gpu::kernel! {
-    /// Measures the values of a view that scales and the comparison of colours depend on.
+    /// Measures the values of a view on which scales and the comparison of colours depend.
     unsafe kernel measure(groups) = Measure<T: GpuPixel> {
         write found: u32 [FACTS as i128 * groups[2]],
         read pixels (plane: Plane): T [plane.numbers(groups[2])],
-        /// Rows of 0 numbers mean that it is missing.
+        /// Rows of length 0 mean that there is no mask.
         read given (given_plane: Plane): u8 [given_plane.numbers(groups[2])],
     } {
         /// 0 for the left view, 1 for the right one.
@@ -185,7 +185,7 @@ tiepoint_gpu::kernel! {
 
     unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
         write bytes (bytes_plane: Plane): u8 [bytes_plane.numbers(groups[2])],
-        /// Rows of 0 numbers, here and below, mean that it is not wanted or missing.
+        /// Rows of length 0, here and below, mean that the image is not wanted or missing.
         write grey (grey_plane: Plane): G [grey_plane.numbers(groups[2])],
         write compared (compared_plane: Plane): u8 [compared_plane.numbers(groups[2])],
         write mask (mask_plane: Plane): u8 [mask_plane.numbers(groups[2])],
@@ -256,7 +256,7 @@ pub(in crate::stereo) fn make_ready(
         commands.zero(&found)?;
     }
     let making = Making { gpu, found, compares };
-    // Scales are those of both views.
+    // Both views are measured first, because they share scales.
     for (i, view) in pictures.iter().enumerate() {
         making.measure(commands, view, i)?;
     }
@@ -264,7 +264,7 @@ pub(in crate::stereo) fn make_ready(
     Ok([making.make_any(commands, left, 0)?, making.make_any(commands, right, 1)?])
 }
 
-/// Which of two pictures on a device have colour; waits for the answer.
+/// Which of two pictures on a device have colour; waits for the result.
 pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Result<[bool; 2]> {
     let making = Making { gpu, found: gpu.buffer::<u32>(FACTS)?, compares: [Compares::Colour; 2] };
     let mut commands = Commands::new();
@@ -285,7 +285,7 @@ pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Res
 struct Making<'a> {
     gpu: &'a Gpu,
     found: Buffer<u32>,
-    /// Of the left picture and the right one.
+    /// What is compared of the left and of the right picture.
     compares: [Compares; 2],
 }
 

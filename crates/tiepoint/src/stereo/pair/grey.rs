@@ -5,11 +5,11 @@ use crate::device::Cpu;
 use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, grey, grey_row};
 use crate::{Result, by_pixel};
 
-/// A grey image in its own type: a census only asks which of two pixels is darker.
+/// A grey image in its own type, which suffices for a census: it only compares which of two pixels is darker.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct Grey {
     pub(super) image: AnyImage,
-    /// The bits by which 16-bit grey made from 8-bit colour exceeds 8 bits; `None` for other images.
+    /// The number of bits beyond 8 of 16-bit grey made from 8-bit colour; `None` for other images.
     shift: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Grey {
         }
     }
 
-    /// Differences up to this may come from the rounding of colours: half a step of theirs, 0 for grey images.
+    /// Differences up to this may be due to the rounding of 8-bit colours: half a step; 0 for grey images.
     pub(in crate::stereo) fn rounding(&self) -> u8 {
         self.shift.map_or(0, |shift| 1 << (shift - 1))
     }
@@ -59,7 +59,7 @@ fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Result<Image<u16>> {
     Ok(out)
 }
 
-/// The least and the greatest of these two and of an image's values where the mask is not 0. Sixteen of each are kept side
+/// Extends the range [low, high] to an image's values where the mask is not 0. Sixteen minima and maxima are kept side
 /// by side, which the compiler turns into SIMD.
 fn extremes<T: Pixel + PartialOrd>(
     image: &Image<T>,
@@ -88,22 +88,22 @@ fn extremes<T: Pixel + PartialOrd>(
 
 /// Grey in 8 bits, for costs that compare values and for the gradient.
 ///
-/// 8 bits do not change. 16 bits are divided by 256, or by 4, 8 or 16 if neither image of the pair exceeds 10, 11 or 12
-/// bits. Floats are mapped linearly to 0 to 255, from 0 to 1 if all values of the pair lie there, otherwise from 0 or a
-/// lesser value to the greatest of them. If all values lie within a quarter of that, such as temperatures in kelvins, the
-/// least is subtracted first. Pixels without data do not count.
+/// 8-bit values do not change. 16-bit values are divided by 256, or by 4, 8 or 16 if no value of the pair exceeds 10,
+/// 11 or 12 bits. Floats are mapped linearly to 0 to 255, from the range 0 to 1, extended to lesser and greater values
+/// of the pair if there are any. If all values lie within a quarter of their range from 0, as temperatures in kelvins
+/// do, the range from the least to the greatest value is used instead. Pixels without data do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::stereo) struct Bytes {
-    /// What is subtracted from 16 bits, and by how many bits the difference is shifted.
+    /// What is subtracted from 16-bit values, and by how many bits the difference is shifted right.
     least: u16,
     shift: u32,
-    /// What is subtracted from floats, and by what the difference is multiplied.
+    /// What is subtracted from floats, and the factor by which the difference is multiplied.
     low: f32,
     scale: f32,
 }
 
 impl Bytes {
-    /// The scale that suits all of these images, each of which may have several values for each pixel of its mask.
+    /// The scale for all of these images, which may have several values for each pixel of their masks.
     pub(in crate::stereo) fn of<'a>(
         greys: impl IntoIterator<Item = (&'a Grey, Option<&'a Image<u8>>)>,
     ) -> Self {
@@ -126,7 +126,7 @@ impl Bytes {
         Self { least, shift, low: range[0], scale: 127.5 / apart(range) }
     }
 
-    /// As [`image`](Self::image), without a copy of 8 bits.
+    /// As [`image`](Self::image), without copying 8-bit images.
     pub(in crate::stereo) fn convert(self, grey: Grey, cpu: &Cpu) -> Image<u8> {
         match grey.image {
             AnyImage::U8(image) => image,

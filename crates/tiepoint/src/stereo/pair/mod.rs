@@ -1,4 +1,4 @@
-//! A prepared pair: grey, grey in 8 bits, the images that the cost compares, and the masks of both images.
+//! A prepared pair: grey in the pictures' types and in 8 bits, the images that the cost compares, and the masks.
 
 pub(crate) mod gpu;
 mod grey;
@@ -36,7 +36,7 @@ impl Pair {
         Ok(Self { grey, bytes, scale, compared: None, masks })
     }
 
-    /// With the images that a cost compares.
+    /// A pair with the images that a cost compares.
     pub(super) fn for_cost(pictures: &Pictures<'_>, cost: &dyn CostDefinition, cpu: &Cpu) -> Result<Self> {
         let mut pair = Self::new(pictures, cpu)?;
         pair.compared = cost.compared(pictures, &pair, cpu)?;
@@ -62,7 +62,7 @@ impl Pair {
         &self.bytes[view.index()]
     }
 
-    /// Grey in 8 bits, each image on a scale of its own. `None`: these scales are that of the pair.
+    /// Grey in 8 bits, each image on its own scale. `None` if both scales equal that of the pair.
     pub(super) fn on_own_scales(&self, cpu: &Cpu) -> Option<[Image<u8>; 2]> {
         let own = [0, 1].map(|i| Bytes::of([(&self.grey[i], self.masks[i].as_ref())]));
         (own != [self.scale; 2]).then(|| [0, 1].map(|i| own[i].image(&self.grey[i], cpu)))
@@ -73,7 +73,7 @@ impl Pair {
         &self.compared.as_ref().unwrap_or(&self.bytes)[view.index()]
     }
 
-    /// Its colours in 8 bits, if the cost compares those of both pictures; otherwise its grey.
+    /// The view's colours in 8 bits, if the cost compares colours; otherwise its grey.
     pub(super) fn colours(&self, view: View) -> &Image<u8> {
         Some(self.compared(view)).filter(|image| image.channels() == 3).unwrap_or(self.bytes(view))
     }
@@ -83,7 +83,7 @@ impl Pair {
         self.compared.get_or_insert_with(|| self.bytes.clone())[view.index()] = image;
     }
 
-    /// Which pixels hold something (not 0). `None`: all do.
+    /// Which pixels have data (not 0). `None`: all have.
     pub(super) fn mask(&self, view: View) -> Option<&Image<u8>> {
         self.masks[view.index()].as_ref()
     }
@@ -105,7 +105,7 @@ impl Pair {
         Ok(Self { grey, bytes, scale: self.scale, compared, masks })
     }
 
-    /// The pair with left and right exchanged, and mirrored so that disparities keep their sign.
+    /// The pair with its images exchanged, and mirrored so that disparities keep their sign.
     pub(super) fn exchanged(&self) -> Self {
         let mask = |i: usize| self.masks[i].as_ref().map(mirrored);
         let exchange = |[left, right]: &[Image<u8>; 2]| [mirrored(right), mirrored(left)];
@@ -119,7 +119,7 @@ impl Pair {
     }
 }
 
-/// The mask of a picture at half the size: a pixel holds something only if all four that it was made of do.
+/// The mask of a picture at half the size: a pixel has data only if all four pixels that it combines have data.
 pub(super) fn half_mask(mask: &Image<u8>) -> Image<u8> {
     let Size { width, height } = mask.size();
     Image::from_fn(Size::new(width.div_ceil(2), height.div_ceil(2)), |x, y| {
@@ -129,7 +129,7 @@ pub(super) fn half_mask(mask: &Image<u8>) -> Image<u8> {
     })
 }
 
-/// Left and right exchanged, for any number of channels.
+/// The image mirrored left to right, with any number of channels.
 pub(super) fn mirrored<T: Copy + Default>(image: &Image<T>) -> Image<T> {
     let mut out = image.clone();
     let (row, channels) = (image.row_len(), image.channels());

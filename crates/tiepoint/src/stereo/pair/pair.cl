@@ -1,14 +1,14 @@
 // Preparation of a pair: the arithmetic of grey.rs and pictures.rs. PIXEL is the picture's type, GREY that of its grey.
 
-// Of what a pair's scales and colours depend on, where the pictures hold something: the greatest grey of 16 bits, 65535
-// less the least one, the key of the greatest float, and that of minus the least one, each 0 if there is none; the same of
-// the channels; whether either picture has colour. COLOURED is where the last begins.
+// Indices of the values measured where pictures have data. From GREYS: the greatest 16-bit grey, 65535 less the least
+// one, the key of the greatest float and that of minus the least one, each 0 if there is none. From CHANNELS_FOUND: the
+// same of the channels. From COLOURED: whether each picture has colour.
 #define GREYS 0
 #define CHANNELS_FOUND ENDS
-// Of each view, what the scale of its own values depends on: as of the greys.
+// The values on which each view's own scale depends, as for the greys.
 #define OWN (COLOURED + 2)
 
-// The grey of a picture; what is not finite becomes 0.
+// The grey of a pixel; 0 if it is not finite.
 FUNCTION GREY grey_of(const PIXEL *p) {
 #if PIXEL_IS_FLOAT
 #if CHANNELS < 3
@@ -24,7 +24,7 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #endif
 }
 
-// What is compared on the view's own scale, by channel.
+// Channel c of the values that are compared on the view's own scale.
 #if OWN_IS_GREY
 #define OWN_OF(p, c) grey_of(p)
 #else
@@ -34,7 +34,7 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #if PIXEL_IS_FLOAT
 FUNCTION PIXEL finite_of(PIXEL v) { return IS_FINITE(v) ? v : 0.0f; }
 
-// Where the keys of a value and of its opposite go.
+// The index of the greatest key of a value; the greatest key of the opposite value follows.
 #define KEYS 2
 #define KEY(v) key_of(v)
 #define OPPOSITE_KEY(v) key_of(-(v))
@@ -46,14 +46,14 @@ FUNCTION PIXEL finite_of(PIXEL v) { return v; }
 #define OPPOSITE_KEY(v) (65535u - (u32)(v))
 #endif
 
-// Takes a value into the numbers that a scale depends on.
+// Extends the values on which a scale depends by the value v.
 FUNCTION void note(u32 most[ENDS], PIXEL v) {
     const u32 key = KEY(v), opposite = OPPOSITE_KEY(v);
     most[KEYS] = key > most[KEYS] ? key : most[KEYS];
     most[KEYS + 1] = opposite > most[KEYS + 1] ? opposite : most[KEYS + 1];
 }
 
-// Whether a picture holds something at a pixel: the caller's mask is not 0, and all channels are finite.
+// Whether a picture has data at a pixel: the caller's mask is not 0, and all channels are finite.
 FUNCTION i32 holds_at(const PIXEL *p, Plane given_plane, const GLOBAL u8 *given, i32 x, i32 y) {
     i32 holds = given_plane.row == 0
         || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
@@ -68,7 +68,7 @@ KERNEL(measure) {
     const Plane plane = args.plane, given_plane = args.given_plane;
     const i32 width = plane.row / CHANNELS;
     pixels += plane.step * (u64)GROUP_Z;
-    // As `found`, of this lane.
+    // The values of `found` for this lane's pixels.
     u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u }, own[ENDS] = { 0u, 0u, 0u, 0u };
     u32 coloured = 0u;
     for (i32 y = GROUP_X; y < plane.height; y += GROUPS_X) {
@@ -156,7 +156,7 @@ KERNEL(make_ready) {
     grey[grey_plane.step * (u64)GROUP_Z + (u64)y * grey_plane.pitch + x] = v;
 #endif
 #if COMPARES_COLOUR
-    // Where a picture is grey, grey counts as all of the colours.
+    // If either picture is grey, grey stands for all three colours.
     const Plane compared_plane = args.compared_plane;
     const i32 in_colour = found[COLOURED] != 0u && found[COLOURED + 1] != 0u;
     UNROLL

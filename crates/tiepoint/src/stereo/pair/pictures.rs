@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 pub(in crate::stereo) struct Pictures<'a> {
     pub(super) views: [AnyView<'a>; 2],
     pub(super) masks: [Option<ImageView<'a, u8>>; 2],
-    /// Found out when it is first needed.
+    /// Which pictures have colour; computed when first needed.
     are_colour: OnceLock<[bool; 2]>,
 }
 
@@ -32,14 +32,14 @@ impl<'a> Pictures<'a> {
         *self.are_colour.get_or_init(|| self.views.map(is_colour))
     }
 
-    /// Which pixels of each picture hold something (not 0): the finite ones that its mask does not exclude. `None`: all do.
+    /// Which pixels of each picture have data (not 0): those that are finite and not excluded by its mask. `None`: all.
     pub(super) fn validity(&self) -> Result<[Option<Image<u8>>; 2]> {
         let [left, right] = [0, 1].map(|i| Mask::from(self.masks[i]).and(Mask::of_finite(self.views[i])));
         Ok([left?.into_image(), right?.into_image()])
     }
 
-    /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the
-    /// same values in every channel.
+    /// These channels of these views in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the same
+    /// values in every channel.
     pub(in crate::stereo) fn channels<const N: usize>(
         &self,
         views: [View; N],
@@ -80,7 +80,7 @@ pub(super) fn require_pair([left, right]: [Size; 2], masks: [Option<(Size, usize
     Ok(())
 }
 
-/// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
+/// Whether the colour channels differ at any pixel: grey may be stored as colour.
 fn is_colour(view: AnyView<'_>) -> bool {
     fn differ<T: Copy + PartialEq>(view: ImageView<'_, T>) -> bool {
         let channels = view.channels();
@@ -90,7 +90,7 @@ fn is_colour(view: AnyView<'_>) -> bool {
     by_pixel!(view, v => differ(v))
 }
 
-/// Channels as grey pixels side by side.
+/// The channels of each pixel as grey pixels side by side.
 fn side_by_side<T: Pixel>(view: ImageView<'_, T>, channels: &[usize], cpu: &Cpu) -> Image<T> {
     let (Size { width, height }, of, n) = (view.size(), view.channels(), channels.len());
     let channels: Vec<usize> = channels.iter().map(|&c| if of < 3 { 0 } else { c }).collect();

@@ -21,7 +21,7 @@ tiepoint_gpu::kernel! {
     unsafe kernel note(groups) = Note {
         write reasons (reasons_plane: Plane): u8 [reasons_plane.numbers(groups[2])],
         read disparity (plane: Plane): f32 [plane.numbers(groups[2])],
-        /// Rows of length 0 mean that reasons are set everywhere.
+        /// Rows of length 0 mean that all flags are set.
         read flags (flags_plane: Plane): u8 [flags_plane.numbers(groups[2])],
     } {
         where_set: u32,
@@ -103,7 +103,7 @@ pub(in crate::stereo) fn refine(
     Ok(GpuMaps { disparity: left, right, confidence, reasons })
 }
 
-/// Notes one reason where a mark is set and the other where it is not, as [`reason::note`](super::reason::note).
+/// Records [`reason::note`](super::reason::note): one reason where a mark is set, the other where it is not.
 fn note(
     commands: &mut Commands,
     reasons: &GpuStack<u8>,
@@ -123,7 +123,7 @@ fn note(
     launch(commands, &map.gpu().program(&source())?, groups, note)
 }
 
-/// Removes small regions, smooths and brings edges to those of the picture.
+/// Removes small regions, applies the last median and moves edges to those of the picture.
 fn finish(
     commands: &mut Commands,
     options: &StereoOptions,

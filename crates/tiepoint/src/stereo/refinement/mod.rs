@@ -45,7 +45,7 @@ pub(super) fn refine(
         occluded = wanted.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
         if options.right_view != RightView::Off {
             let limit = options.max_difference;
-            // Where the right view is a result, it is checked against the unchecked left one.
+            // If the right view is a result, it is checked against the left view before that was checked.
             let unchecked = options.right.then(|| disparity.clone());
             consistency_check::check(disparity.view_mut(), right.view(), View::Left, limit, cpu)?;
             if let Some(left) = unchecked {

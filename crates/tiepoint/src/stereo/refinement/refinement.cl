@@ -1,6 +1,6 @@
-// Reasons and confidence of pixels, as refinement changes them.
+// Changes of reasons and confidence by refinement.
 
-// The reason of pixels that are invalid and had none so far: one where a flag is set, another where it is not.
+// Sets the reason of pixels that are invalid and have none yet: one where a flag is set, another where it is not.
 KERNEL(note) {
     const Plane plane = args.plane, flags_plane = args.flags_plane, reasons_plane = args.reasons_plane;
     const i32 x = PIXEL_X, y = PIXEL_Y;
@@ -12,7 +12,7 @@ KERNEL(note) {
     reasons[at] = (u8)(is_set ? args.where_set : args.elsewhere);
 }
 
-// Confidence is 0 where refinement left no disparity.
+// Sets confidence to 0 where refinement left no disparity.
 
 KERNEL(drop_confidence) {
     const Plane plane = args.plane;

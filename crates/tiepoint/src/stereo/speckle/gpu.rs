@@ -1,4 +1,4 @@
-//! The removal of small regions on a device: regions of tiles, joined along their borders.
+//! The removal of small regions on a device: regions are found in tiles and joined along the tiles' borders.
 
 use super::SpeckleOptions;
 use crate::device::gpu::{Buffer, Commands};

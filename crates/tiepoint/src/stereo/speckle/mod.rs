@@ -6,10 +6,9 @@
 //! **Numbers.** Disparities are subtracted in f32; counts are exact for any size of image. Values that are
 //! not finite belong to no region and stay as they are.
 //!
-//! **How.** One bit set of a row marks the pixels that belong to the region of their right neighbour, another
-//! those that belong to the region of the pixel above. The first gives the runs of the row, the second the
-//! columns at which runs of two rows touch first. Union-find joins the runs, in each band of rows and then
-//! across bands.
+//! **Algorithm.** One bit set of a row marks the pixels that belong to the region of their right neighbour, another
+//! those that belong to the region of the pixel above. The first gives the runs of the row, the second the first
+//! columns at which runs of two rows touch. Union-find joins the runs, in each band of rows and then across bands.
 
 pub(crate) mod gpu;
 
@@ -90,7 +89,7 @@ impl Runs {
         runs
     }
 
-    /// Adds the runs of the rows that follow, and joins them with these.
+    /// Appends the runs of the following rows, and joins them with these.
     fn append(mut self, band: Self, map: ImageView<'_, f32>, difference: f32, cpu: &Cpu) -> Self {
         let (start, y) = (self.columns.len(), self.rows.len());
         self.columns.extend(band.columns);
@@ -175,7 +174,7 @@ impl Links {
         out[first..].iter_mut().zip(ends).for_each(|(run, end)| run.end = end + 1);
     }
 
-    /// The columns at which runs of this row and of that above touch; only the first of neighbours that say the same.
+    /// The columns at which runs of this row and the row above touch; where two runs touch in several, only the first.
     fn meetings(&self, above: &Self) -> impl Iterator<Item = usize> {
         ones(self.words().map(|w| {
             let follows = from_left(&self.up, w) & from_left(&self.right, w) & from_left(&above.right, w);
@@ -281,7 +280,7 @@ mod tests {
 
     #[test]
     fn squares_joined_by_a_row_are_one_region() {
-        // Concentric squares joined by one row on the right: many runs that seem separate until that row.
+        // Concentric squares joined by one row on the right: many runs stay separate until that row is reached.
         let n = 41_i64;
         let ring = |x: usize, y: usize| (x as i64 - n / 2).abs().max((y as i64 - n / 2).abs());
         let size = Size::new(n as usize, n as usize);

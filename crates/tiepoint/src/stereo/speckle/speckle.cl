@@ -1,5 +1,5 @@
-// Regions of few pixels: mod.rs. Pixels of a tile are joined in local memory, tiles along their borders by a forest
-// over the image in which no parent comes after its children; then each tile's regions are counted for their roots.
+// Removal of small regions: mod.rs. Pixels of a tile are joined in local memory, tiles along their borders by a forest
+// over the image in which no parent comes after its children; then the sizes of tiles' regions are added to the roots.
 
 #define TILE (TILE_WIDTH * TILE_HEIGHT)
 #define NOBODY 0xffffffffu
@@ -47,7 +47,7 @@ FUNCTION void join(GLOBAL u32 *parent, u32 a, u32 b) {
     }
 }
 
-// The label of a pixel is the first pixel of its region in the tile; there stand its parent and its number of pixels.
+// The label of a pixel is the first pixel of its region in the tile, at which the region's parent and size are stored.
 KERNEL(label) {
     LOCAL f32 tile[TILE];
     LOCAL u32 forest[TILE];
@@ -67,7 +67,7 @@ KERNEL(label) {
         const i32 beside = i % TILE_WIDTH > 0 && joins(tile[i], tile[i - 1], args.difference);
         if (beside) local_join(forest, (u32)i, (u32)(i - 1));
         if (i >= TILE_WIDTH && joins(tile[i], tile[i - TILE_WIDTH], args.difference)) {
-            // It follows from the neighbours where all four pixels join around.
+            // This link follows from the others if all four pixels of the square are joined.
             const i32 follows = beside && joins(tile[i - 1], tile[i - 1 - TILE_WIDTH], args.difference)
                 && joins(tile[i - TILE_WIDTH], tile[i - 1 - TILE_WIDTH], args.difference);
             if (!follows) local_join(forest, (u32)i, (u32)(i - TILE_WIDTH));
@@ -106,7 +106,7 @@ KERNEL(join_tiles) {
     }
 }
 
-// Adds the pixels of a tile's region to the region that it is part of.
+// Adds the number of pixels of each tile's regions to the regions of the image.
 KERNEL(count) {
     const Plane plane = args.plane;
     const i32 x = PIXEL_X, y = PIXEL_Y;

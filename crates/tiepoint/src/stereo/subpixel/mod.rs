@@ -1,4 +1,4 @@
-//! Sub-pixel disparities, from the sums s₋, s₀, s₊ beside and at the least of a pixel at disparity d.
+//! Sub-pixel disparities, from a pixel's least sum s₀, at disparity d, and the sums s₋ and s₊ at d − 1 and d + 1.
 //!
 //! The parabola through them has its lowest point at d + (s₋ − s₊) / (2 (s₋ − 2 s₀ + s₊)); two lines of opposite slope
 //! meet at d + (s₋ − s₊) / (2 (max(s₋, s₊) − s₀)). Sums are integers below 2¹⁶: numerator and denominator are exact,

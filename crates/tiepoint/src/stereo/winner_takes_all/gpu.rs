@@ -34,7 +34,7 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group.
 const LANES: usize = 256;
 
-/// The number of pixels that a group computes together: as many as fit with their sums into 16 KiB of local memory.
+/// The number of pixels that a group computes together: as many as fit into 16 KiB of local memory with their sums.
 fn pixels(layout: &Layout) -> usize {
     let most = (8192 / layout.padded()).clamp(2, LANES);
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
@@ -69,7 +69,7 @@ pub(in crate::stereo) fn source_for(input: &GpuAggregationInput<'_>, layout: &La
 /// The program for sums of this layout. Fails where its groups need more local memory than the device has.
 pub(in crate::stereo) fn program(input: &GpuAggregationInput<'_>, layout: &Layout) -> Result<Program> {
     let gpu = input.gpu;
-    // Words of local memory: totals with their margins, least keys, right keys, second sums.
+    // Words of local memory: totals with margins, least keys, right keys, second-best sums.
     let chunks = layout.padded() * layout.sum_bytes / 4;
     let of_pixel = layout.padded() / 2 + 11 + if chunks.is_multiple_of(4) { chunks / 4 } else { chunks };
     let words = pixels(layout) * of_pixel + ring(layout) + LANES;

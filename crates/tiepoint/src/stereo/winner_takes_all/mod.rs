@@ -1,5 +1,5 @@
-//! Winner takes all: a pixel gets the disparity with the least sum, which is looked for among all disparities in the
-//! left view and along the diagonals in the right one.
+//! Winner takes all: a pixel gets the disparity with the least sum, which is searched among all disparities of a left
+//! pixel, and along the diagonals of the sums for a right pixel.
 //!
 //! If sums are equal, the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it is
 //! invalid where the right image holds no data.
@@ -53,14 +53,14 @@ pub(super) fn rows<'a>(
         .collect()
 }
 
-/// The least key so far of each pixel of the right row, for every block of disparities. Place j belongs to the pixel
-/// width − 1 − j, less the least disparity, so that ascending disparities of a left pixel lie side by side.
+/// The least key so far of each pixel of the right row, for every block of disparities. Place j belongs to column
+/// width − 1 − j − (least disparity), so that ascending disparities of a left pixel lie side by side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RightRow {
     keys: Vec<u16>,
-    /// Places in a block.
+    /// The number of places in a block.
     len: usize,
-    /// The least of all blocks, when the row is complete.
+    /// The result of [`least_places`](Self::least_places), when the row is complete.
     places: Vec<u32>,
 }
 
@@ -74,8 +74,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// The greatest key stands for none, so the greatest sum must stay below what remains of 16 bits. If penalties are
-    /// so large that there is no room for the disparities of a vector, sums are compared one by one.
+    /// The greatest key stands for none, so sums must stay below the greatest value of the remaining bits. `None` if
+    /// large penalties leave no room for the disparities of a vector; sums are then compared one by one.
     #[inline(always)]
     fn of(input: &AggregationInput<'_>) -> Option<Self> {
         let bits = (input.greatest_sum() + 1).leading_zeros().saturating_sub(16);
@@ -112,7 +112,7 @@ impl RightRow {
         let (width, min) = (input.size().width as i64, i64::from(input.options.min_disparity));
         let count = input.options.disparities as u32;
         let places = self.least_places(Keys::of(input));
-        // The pixel x has the place width − 1 − min − x, where that is one.
+        // Pixel x has the place width − 1 − min − x, if that is a valid index.
         let last = width - 1 - min;
         let inside = (last + 1 - places.len() as i64).clamp(0, width)..(last + 1).clamp(0, width);
         let columns = inside.start as usize..inside.end.max(inside.start) as usize;
@@ -121,7 +121,7 @@ impl RightRow {
             let first = (last + 1) as usize - columns.end;
             let places = &places[first..first + columns.len()];
             for (out, &place) in out[columns].iter_mut().zip(places.iter().rev()) {
-                // Vectors reach beyond the last disparity. A pixel that only those disparities meet has none.
+                // Vectors reach beyond the last disparity. A pixel that only such disparities reach is invalid.
                 let d = place & 0xffff;
                 *out = if d < count { (min as i32 + d as i32) as f32 } else { INVALID };
             }
@@ -131,7 +131,7 @@ impl RightRow {
         }
     }
 
-    /// For every place its least sum times 2¹⁶ plus the disparity, counted from the least one; all bits: none.
+    /// For every place its least sum times 2¹⁶ plus the index of the disparity; all bits set if it has none.
     #[inline(always)]
     fn least_places(&mut self, keys: Option<Keys>) -> &[u32] {
         self.places.clear();
@@ -157,7 +157,7 @@ impl RightRow {
     }
 }
 
-/// The place of each of `padded` disparities in its block; all bits where there is no disparity.
+/// The place of each of `padded` disparities in its block; all bits set beyond the last disparity.
 pub(super) fn places(input: &AggregationInput<'_>, padded: usize, out: &mut Vec<u16>) {
     let block = Keys::of(input).map_or(1, Keys::block);
     let place = |d| if d < input.options.disparities { (d & (block - 1)) as u16 } else { u16::MAX };
@@ -219,7 +219,7 @@ fn least<S: Simd, A: Value>(
     keys.better(best, (first - 1) & !(keys.block() - 1), least.reduce_min())
 }
 
-/// As [`least`], from the sums, if keys have no room.
+/// As [`least`], from the sums, if keys would exceed 16 bits.
 #[inline(always)]
 fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) -> (usize, u16) {
     let mut best = (0, u16::MAX);
@@ -228,7 +228,7 @@ fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) ->
         if sum < best.1 {
             best = (d, sum);
         }
-        // Left pixels are processed from the right, so that of equal sums the last has the least disparity.
+        // Left pixels are processed from right to left, so of equal sums the last has the least disparity.
         if let Some(least) = least.get_mut(start + d).filter(|least| sum <= **least) {
             *least = sum;
             disparities[start + d] = d as u16;
@@ -254,7 +254,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
     let outputs = output.iter_mut().zip(right);
     for (r, ((row, (before, after)), (output, right))) in rows.iter().zip(parts).zip(outputs).enumerate() {
         let x = column.x(r);
-        // A pixel without data does not count in the right view.
+        // A left pixel without data is no candidate for right pixels.
         let hole = row.is_hole(x);
         let right = (output.right.is_some() && !hole).then_some(right);
         let start = input.size().width - 1 - x;
@@ -274,7 +274,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
 }
 
 impl OutputRow<'_> {
-    /// Whether more sums than those beside the least are needed.
+    /// Whether other sums are needed than the least and those beside it.
     #[inline(always)]
     fn needs_sums(&self, input: &AggregationInput<'_>) -> bool {
         input.options.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()

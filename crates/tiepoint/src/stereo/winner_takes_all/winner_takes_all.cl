@@ -1,8 +1,8 @@
 // Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all
-// paths are added into local memory, where lanes look for the least of each left pixel and of each right one.
+// paths are added in local memory, where lanes search for the least of each left pixel and of each right pixel.
 //
-// Sums come in parts, by disparities: of the paths from the left and from the right (horizontal.cl), downwards and
-// upwards (vertical.cl).
+// Sums come in parts, with the disparities of a pixel side by side: those of the paths from the left and from the right
+// (horizontal.cl), downwards and upwards (vertical.cl).
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)
@@ -10,13 +10,13 @@
 #define CHUNKS (PART_WORDS / CHUNK)
 // Disparities in a word.
 #define IN_WORD (4 / SUM_BYTES)
-// Left pixels whose totals a lane compares for two right pixels, and the words before and after the totals of a pixel
-// that it may read.
+// The number of left pixels whose totals a lane compares for two right pixels, and the number of words before and after
+// a pixel's totals that it may read.
 #define RUN (PIXELS < 8 ? PIXELS : 8)
 #define MARGIN (RUN / 2 + 1)
 // Words of the totals of a pixel, two disparities each; odd, to keep pixels in different banks.
 #define PITCH (PADDED / 2 + 2 * MARGIN + 1)
-// Lanes that look at one left pixel.
+// Lanes that search one left pixel's totals.
 #define SEGMENTS (LANES / PIXELS)
 #define NONE 0xffffffffu
 
@@ -59,7 +59,7 @@ KERNEL(winner_takes_all) {
     LOCAL u32 second_found[LANES];
 #endif
 #if RIGHT
-    // The least key of the right pixels that may still get one, by their column modulo RING.
+    // The least key so far of the right pixels that are not complete, by their column modulo RING.
     LOCAL u32 right_keys[RING];
 #endif
     const i32 lane = LANE_X, y = GROUP_X, image = GROUP_Z, width = args.width, disparities = args.disparities;
@@ -126,8 +126,8 @@ KERNEL(winner_takes_all) {
         BARRIER();
 
 #if RIGHT
-        // Left pixel start + p meets right pixel start - min_disparity - a at disparity number p + a. A lane compares
-        // RUN left pixels, two in turn, for the right pixels of an even a and of a + 1.
+        // Left pixel start + p corresponds to right pixel start - min_disparity - a at disparity index p + a. A lane
+        // compares RUN left pixels, two at a time, for the right pixels of an even a and of a + 1.
         for (i32 i = lane; i < (PADDED + PIXELS) / 2 * (PIXELS / RUN); i += LANES) {
             const i32 a = 2 * (i % ((PADDED + PIXELS) / 2)) - PIXELS, p = i / ((PADDED + PIXELS) / 2) * RUN;
             if (a + p < -RUN || a + p >= PADDED) continue;

@@ -307,7 +307,7 @@ fn compose_one(i: usize, options: &StereoSceneOptions, random: &mut Random) -> S
     let reach = [w, h].map(|_| (random.range(0.06, 0.2) * w.min(h)).max(0.5));
     let centre = [random.range(0.05, 0.95) * w, random.range(0.05, 0.95) * h];
     let near = low + (high - low) * random.range(0.3, 1.0);
-    // By how much disparities may differ from the centre's, to stay within the range and not become too steep.
+    // The greatest difference from the centre's disparity that stays within the range and is not too steep.
     let room = (high - near).min(near - low).min(0.2 * reach[0]).max(0.0);
     let (across, down) = (random.range(-0.5, 0.5), random.range(-0.5, 0.5));
     let (slope, bulge) = match i % 3 {

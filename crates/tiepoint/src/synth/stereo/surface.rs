@@ -29,13 +29,13 @@ pub(super) struct Surface {
     pub(super) reach: [f64; 2],
     /// The disparity at the centre, in pixels. Default 0.
     pub(super) disparity: f64,
-    /// By how much the disparity grows from a pixel to its right and to its lower neighbour. Default (0, 0).
+    /// The increase of the disparity from a pixel to its right and to its lower neighbour. Default (0, 0).
     pub(super) slope: [f64; 2],
-    /// By how much the disparity is less at the end of either reach than at the centre. Default 0.
+    /// The drop of the disparity from the centre to the end of either half axis. Default 0.
     pub(super) bulge: f64,
     /// Brightness from 0 (black) to 1 (white) where the surface has no texture. Default: it has one.
     pub(super) plain: Option<f64>,
-    /// The shares of its brightness that red, green and blue have, each 0 or more. Default: 1 each, grey.
+    /// The factors from its brightness to red, green and blue, each 0 or more. Default: 1 each, grey.
     pub(super) tint: [f64; 3],
 }
 

@@ -180,7 +180,7 @@ impl Frame {
         let (sin, cos) = numeric::sin_cos(angle);
         let cell = CELL * point.scale;
         let (cos, sin) = (cos / cell, sin / cell);
-        // Wider than the windows of any search: the sums of so many pixels would leave the range of integers.
+        // Only given keypoints are this large: the sums over so many pixels would overflow 32-bit integers.
         let (mut unit, mut scale) = (UNIT, point.scale);
         while scale > 24.0 {
             (unit, scale) = (unit * 0.25, scale * 0.5);

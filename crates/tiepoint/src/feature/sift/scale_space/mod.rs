@@ -189,7 +189,7 @@ impl Octave {
         self.levels[0].rows.extend(rows);
     }
 
-    /// Whether enough rows wait in level 0, or it is complete.
+    /// Whether level 0 has enough new rows to be processed, or is complete.
     fn is_due(&self) -> bool {
         let end = self.levels[0].end();
         end == self.size.height || end >= self.levels[1].end() + self.band

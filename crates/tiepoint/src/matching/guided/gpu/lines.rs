@@ -8,11 +8,11 @@ use crate::matching::gpu::regions::{Cut, Rows, SearchKind, Side};
 use crate::matching::{Guide, kinds_differ};
 use tiepoint_gpu::KernelSource;
 
-/// The numbers of each row that the test needs.
+/// How many numbers of each row the test needs.
 const NUMBERS: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// The numbers that the test needs of each row of a side, in f64 and in f32.
+    /// Computes the numbers of each row of a side that the test needs, in f64 and in f32.
     unsafe kernel predict_lines(groups) = PredictLines {
         write places: u64 as Place [side.rows() * NUMBERS as i128],
         write rough: f32 as f32x4 [side.rows() * NUMBERS as i128],
@@ -28,7 +28,7 @@ tiepoint_gpu::kernel! {
         predicted: u32,
     }
 
-    /// Finds the two nearest targets of every query among those targets of a group that the model allows.
+    /// Finds the two nearest targets of every query among the targets of a group that the model allows.
     unsafe kernel search_lines(groups) = SearchLines<V: Element> {
         write found: u32 [cut.found(groups[0])],
         read places_a: u64 as Place [cut.a.rows() * NUMBERS as i128],

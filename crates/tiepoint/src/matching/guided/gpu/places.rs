@@ -10,7 +10,7 @@ use crate::matching::gpu::regions::{FOUND, SearchKind};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 const LANES: u32 = 128;
-/// Numbers of a place.
+/// The number of coordinates of a place.
 const NUMBERS: usize = 2;
 
 tiepoint_gpu::kernel! {
@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
     } {
         radius: f64,
         cells_a_pixel: f64,
-        /// The number of features that fit.
+        /// The number of features for which there is room.
         capacity: u32,
         other_capacity: u32,
         dimension: u32,
@@ -77,9 +77,9 @@ struct Cells {
     regions: Buffer<u32>,
 }
 
-/// Adds the search to the commands, which writes the results of A, then of B, into `nearest`; only features of equal sign
-/// are compared if `by_sign`. Returns the numbers of features of A and of B, as
-/// [`Rows`](crate::matching::gpu::regions::Rows) counts them.
+/// Adds the search to the commands. It writes the results of A, then of B, into `nearest`, and compares only features
+/// of equal sign if `by_sign`. Returns the counts of features of A and of B in the form of
+/// [`Rows`](crate::matching::gpu::regions::Rows).
 pub(crate) fn record<V: Element>(
     commands: &mut Commands,
     kind: SearchKind,
@@ -93,7 +93,7 @@ pub(crate) fn record<V: Element>(
     gpu.require_f64()?;
     let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
     let kernel: Kernel<SearchNear<'static, V>> = program.kernel::<SearchNear<'_, V>>()?;
-    // Cells are large enough that a circle seldom meets more than four.
+    // Cells are large enough that a search circle seldom intersects more than four.
     let cells_a_pixel = 1.0 / f64::max(2.0 * guide.radius, 1.0);
     commands.stage("match cells");
     let fill_kernel = program.kernel::<FillCells<'_>>()?;

@@ -1,10 +1,10 @@
-// The stages of an alignment, each the arithmetic of mod.rs. Images have LANES values a pixel: BINS bins, and last whether
-// it counts. Each picture of a patch is one image of a stack: A's are the even ones.
+// The stages of an alignment, with the arithmetic of mod.rs. Images have LANES values a pixel: BINS bins and, last,
+// whether the pixel counts. Each picture of a patch is one image of a stack: those of A have even numbers.
 
 #define PIXEL_X (GROUP_X * GROUP_WIDTH + LANE_X)
 #define PIXEL_Y (GROUP_Y * GROUP_HEIGHT + LANE_Y)
 
-// Blurred channels divided by their length.
+// Divides blurred channels by their length plus WEAK.
 KERNEL(even) {
     const Plane plane = args.plane;
     i32 x = PIXEL_X, y = PIXEL_Y;
@@ -21,8 +21,8 @@ KERNEL(even) {
     smooth[at + COUNTS] = lanes[at + COUNTS] > WHOLE ? 1.0f : 0.0f;
 }
 
-// B's channels at the places to which a patch's map takes the pixels of A, by linear interpolation along rows first; 0
-// outside of the centres of its pixels.
+// Warps B: its channels at the points to which a patch's map takes the pixels of A, interpolated along rows first; 0
+// beyond the centres of B's outermost pixels.
 KERNEL(lay) {
     const Plane plane = args.plane;
     const i32 width = plane.row / LANES;
@@ -53,8 +53,8 @@ KERNEL(lay) {
     }
 }
 
-// LANES lanes sum a block: each sums the terms of one of the LANES values of a pixel. Then each of the first SUMS lanes
-// computes one of the sums of the block.
+// LANES lanes sum a block: each adds the terms of one of a pixel's LANES values. Then each of the first SUMS lanes
+// computes one of the block's sums.
 KERNEL(sum_blocks) {
     LOCAL f32 parts[BLOCKS_A_GROUP * TERMS * LANES];
     const Plane plane = args.plane;

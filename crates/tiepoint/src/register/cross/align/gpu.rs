@@ -1,4 +1,4 @@
-//! [Blocks](super::Blocks) on a GPU: the CPU's bits.
+//! [Blocks](super::Blocks) on a GPU, with the same bits as on the CPU.
 
 use super::super::judge::Cell;
 use super::super::judge::gpu::{cells_on, source as judge};
@@ -25,7 +25,7 @@ tiepoint_gpu::kernel! {
         read lanes: f32 [plane.numbers(groups[2])],
     } {}
 
-    /// The maps are rows of nine numbers, one for each patch.
+    /// Warps B of each patch; a map is nine numbers, one map for each patch.
     unsafe kernel lay(groups) = Lay {
         write laid (plane: Plane): f32 [plane.numbers(groups[2])],
         read smooth: f32 [plane.numbers(2 * groups[2])],
@@ -110,7 +110,7 @@ impl<'a> OnGpu<'a> {
         })
     }
 
-    /// The groups of a kernel that makes the pixels of this many images.
+    /// The groups of a kernel that computes the pixels of this many images.
     fn groups(&self, images: usize) -> [usize; 3] {
         let Size { width, height } = self.lanes.size();
         [width.div_ceil(GROUP[0] as usize), height.div_ceil(GROUP[1] as usize), images]
@@ -169,7 +169,7 @@ mod tests {
     use crate::synth::{Scene, SceneOptions, Sensor, viewpoint};
     use std::sync::Arc;
 
-    /// Both pictures of a scene, at half their size, side by side with others of the same size.
+    /// Patches side by side: both pictures of a scene at half their size, for each seed.
     fn patches(size: Size, seeds: &[u64], cpu: &Cpu) -> Vec<Patch> {
         let truth = viewpoint(size, 0.01, 1.01, [0.0; 2], [1.5, -0.7]).unwrap();
         let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth);
@@ -180,7 +180,7 @@ mod tests {
         let patch = |(i, seed): (usize, &u64)| {
             let scene = Scene::<u8>::render(&options.with_seed(*seed), cpu).unwrap();
             let mut seen = Sensor::Folded.shows(&scene.moving, 9);
-            // A corner that shows nothing.
+            // A corner without structure.
             (0..size.height / 2)
                 .for_each(|y| seen.row_mut(y)[..(size.height / 2 - y).min(size.width)].fill(0));
             Patch { at: [(i * size.width) as f64, 3.0], lanes: [lanes(&scene.reference), lanes(&seen)] }

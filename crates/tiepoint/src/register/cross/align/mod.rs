@@ -1,8 +1,8 @@
 //! Alignment of two pictures to a fraction of a pixel.
 //!
-//! Both pictures are brought to the grid of the coarser one. Their channels at half the size are smoothed by σ and
-//! divided by their length plus 0.3. In every block of 6 × 6 (12 pixels of the picture), with B warped by the map D
-//! found so far,
+//! Both pictures are resampled on the grid of the coarser one. Their channels at half the size are smoothed by σ and
+//! divided by their length plus 0.3. In every block of 6 × 6 pixels (12 of the picture along each axis), with B warped
+//! by the map D found so far,
 //!
 //! ```text
 //! g = ½ ∇(a + b),   H = Σ g gᵀ,   r = Σ g (a − b),   e = Σ (a − b)²        over pixels and six bins
@@ -10,9 +10,9 @@
 //!
 //! are summed. A window is 5 × 5 blocks with binomial weights. Its displacement is H⁻¹ r with the information H / e,
 //! and the map fitted to all windows is the next D (Lucas and Kanade 1981, with the symmetric gradient of Benhimane and
-//! Malis 2004). This is repeated for σ = 4, 3 and 2 pixels, for each σ until the map keeps still or a number of fits is
+//! Malis 2004). This is repeated for σ = 4, 3 and 2 pixels, for each σ until the map converges or a number of fits is
 //! reached. Neighbouring windows share most of their pixels, so for larger pictures a map is fitted to the windows at
-//! every other block along each axis. At the end the windows at every block are the places that correspond.
+//! every other block along each axis. At the end the windows at every block give the corresponding places.
 //!
 //! A GPU smooths the channels, lays B on A and sums the blocks (`gpu`); the CPU computes windows and maps of these.
 
@@ -38,7 +38,7 @@ const BLOCK: usize = 6;
 /// Sums over a block: H (xx, xy, yy), r (x, y), e, and the number of pixels that count.
 const SUMS: usize = 7;
 type Sums = [f64; SUMS];
-/// A pixel counts where the interpolated share of pixels that count is above this.
+/// An interpolated pixel counts if the interpolated share of counting pixels is above this.
 const WHOLE: f32 = 0.999;
 /// Weights of the blocks of a window along an axis.
 const WINDOW: [f64; 5] = [1.0, 4.0, 6.0, 4.0, 1.0];
@@ -52,7 +52,7 @@ const FARTHEST: f64 = 3.0;
 const LEAST_WINDOWS: usize = 8;
 /// On a grid with at least this many blocks, a map is fitted to the windows at every other block.
 const MANY: usize = 400;
-/// A map is still if it moves no corner of the grid by more than this, in pixels.
+/// A map has converged if a fit moves no corner of the grid by more than this, in pixels.
 const STILL: f64 = 0.01;
 
 /// The passes of an alignment.
@@ -66,7 +66,7 @@ pub(super) struct Passes {
     pub(super) judged: bool,
 }
 
-/// For pictures whose map is known to about five pixels.
+/// The passes for pictures whose map is known to about five pixels.
 const PASSES: Passes = Passes { at: [(4.0, 2), (3.0, 3), (2.0, 6)], evident: 4, judged: true };
 /// How many windows, one at every block, tell as much as one without overlap: (Σ w)² / Σ w² along both axes.
 const OVERLAP: f64 = 13.4;
@@ -74,7 +74,7 @@ const OVERLAP: f64 = 13.4;
 /// Part of both pictures on one grid.
 #[derive(Debug)]
 pub(super) struct Patch {
-    /// The place of its first pixel.
+    /// The position of its first pixel on the grid.
     pub(super) at: [f64; 2],
     /// Channels at half the size.
     pub(super) lanes: [Lanes; 2],
@@ -86,7 +86,7 @@ pub(super) struct Frame {
     pub(super) whole: Patch,
     /// The maps from pixels of A and of B to those of the grid.
     pub(super) from: [Homography; 2],
-    /// The map between places on the grid from which the alignment starts.
+    /// The map from points of A on the grid to points of B on the grid with which the alignment starts.
     start: Homography,
 }
 
@@ -101,7 +101,7 @@ pub(super) struct Place {
 /// Two aligned pictures.
 #[derive(Debug)]
 pub(super) struct Aligned {
-    /// Between pixels at the sizes at which the pictures are searched.
+    /// The map between pixels of the pictures at the sizes at which they are searched.
     pub(super) b_from_a: Homography,
     pub(super) places: Vec<Place>,
     pub(super) agreement: Agreement,
@@ -154,7 +154,7 @@ impl Frame {
 
 #[derive(Debug)]
 pub(super) struct Settled {
-    /// From A to B on their grid.
+    /// The map from A to B on their common grid.
     pub(super) map: Homography,
     windows: Vec<Measured>,
     variance: f64,
@@ -174,13 +174,13 @@ impl Settled {
 
 /// The patches on a processor that sums their blocks.
 trait Blocks {
-    /// Takes the channels smoothed by σ pixels of the picture, and divided by their length, from now on.
+    /// Smooths the channels by σ pixels of the picture and divides them by their length; later sums use these.
     fn smooth(&mut self, sigma: f64) -> Result<()>;
 
-    /// The sums over the blocks of all patches, row by row, with each B laid on its A by a map between their own pixels.
+    /// The sums over the blocks of all patches, row by row, with B of each patch warped onto A by a map in its pixels.
     fn sums(&mut self, maps: &[Homography]) -> Result<Vec<Sums>>;
 
-    /// The cells of the first patch by every `n`th of the displacements ([`judge::cells`]), as B was laid last.
+    /// The cells of the first patch by every `n`th of the displacements ([`judge::cells`]), with B as warped last.
     fn cells(&self, n: usize) -> Result<Vec<Cell>>;
 }
 
@@ -314,7 +314,7 @@ fn cells(blocks: &impl Blocks, cpu: &Cpu) -> impl Fn(usize) -> Result<Vec<Cell>>
     }
 }
 
-/// The windows of all patches at every `stride`th block, in pixels of the grid, with B laid on A by this map.
+/// The windows of all patches at every `stride`th block, in pixels of the grid, with B warped onto A by this map.
 fn laid_windows(
     blocks: &mut impl Blocks,
     patches: &[Patch],
@@ -360,15 +360,15 @@ fn deviation([xx, xy, yy]: [f64; 3], variance: f64) -> f64 {
     (variance / (0.5 * (trace - root)).max(f64::MIN_POSITIVE)).sqrt()
 }
 
-/// The map of `kind` by which the map so far is to be corrected.
+/// The map of `kind` that corrects the map so far, fitted to the windows; `None` if there are too few.
 fn fitted(kind: ModelKind, windows: &[Measured]) -> Option<WeightedFit> {
     (windows.len() >= LEAST_WINDOWS).then(|| fit(kind, windows)).flatten()
 }
 
 /// As [`fitted`], for the kind of map from `current` up to `kind` that the Bayesian information criterion chooses;
-/// `current` becomes that kind. Each kind has two parameters more than the one before, and each parameter must lower the sum of
-/// squares by the logarithm of the number of independent windows. `overlap` windows count as one independent window. A
-/// homography may be evident where an affine map fits no better than a similarity, as of a picture seen from one side.
+/// `current` is set to that kind. Each kind has two parameters more than the previous one, and each parameter must
+/// lower the sum of squares by the logarithm of the number of independent windows; `overlap` windows count as one. A
+/// homography may be chosen where an affine map fits no better than a similarity: for a picture seen from one side.
 fn evident(
     current: &mut ModelKind,
     kind: ModelKind,
@@ -423,11 +423,11 @@ fn lay_row<S: Simd>(_: S, b: &Image<f32>, map: &Homography, y: usize, out: &mut 
     }
 }
 
-/// The windows that count, at every `stride`th block. Places in B are those on the grid of A, before the map.
+/// The windows that count, at every `stride`th block. Points of B are on the grid of A, before the map is applied.
 fn windows(sums: &[Sums], blocks: Size, stride: usize) -> Vec<Measured> {
     let (columns, rows) = (blocks.width, blocks.height);
     let reach = WINDOW.len() / 2;
-    // Along rows first: the weighted sums, and whether anything counts in the block in the middle.
+    // Along rows first: the weighted sums, and whether any pixel counts in the middle block.
     let across = |row: usize| -> Vec<(Sums, bool)> {
         let blocks = &sums[row * columns..][..columns];
         let around = |x: usize| {
@@ -451,7 +451,7 @@ fn windows(sums: &[Sums], blocks: Size, stride: usize) -> Vec<Measured> {
     found.into_iter().map(|(at, sums)| measured(at, &sums, least)).collect()
 }
 
-/// The sum of blocks along an axis by the weights of a window; 0 where there is none.
+/// The sum of blocks along an axis with the weights of a window; missing blocks count as 0.
 fn weighted<'a>(blocks: impl Iterator<Item = Option<&'a Sums>>) -> Sums {
     let mut sums = [0.0; SUMS];
     for (block, weight) in blocks.zip(WINDOW) {

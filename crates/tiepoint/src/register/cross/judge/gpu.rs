@@ -1,4 +1,4 @@
-//! [Cells](super::cells) on a GPU: the CPU's bits.
+//! [Cells](super::cells) on a GPU, with the same bits as on the CPU.
 
 use super::{AROUND, BINS, CELL, COUNTED, COUNTS, Cell, LANES, cells_of};
 use crate::Result;
@@ -14,7 +14,7 @@ const ROWS: u32 = 19;
 const WORDS: usize = 3;
 
 tiepoint_gpu::kernel! {
-    /// A group for each cell.
+    /// Compares cells, with a group for each.
     unsafe kernel compare(groups) = Compare {
         write cells: u32 [groups[0] * groups[1] * WORDS as i128],
         read a (plane: Plane): f32 [plane.numbers(1)],

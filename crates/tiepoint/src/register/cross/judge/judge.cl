@@ -1,5 +1,5 @@
-// The comparison of cells, the arithmetic of mod.rs. A group compares one cell of A with B at all places: rows of LANES
-// lanes take one place after the other, and each lane sums one value of the pixels. Place 0 is the cell's own.
+// The comparison of cells, with the arithmetic of mod.rs. A group compares one cell of A with B at all places: rows of
+// LANES lanes take one place after the other, and each lane sums one value of the pixels. Place 0 is the cell's own.
 
 KERNEL(compare) {
     LOCAL f32 sums[PLACES * 5 * LANES];

@@ -1,10 +1,10 @@
 //! Whether the structure of two aligned pictures agrees better than by chance.
 //!
-//! In every cell of 12 × 12 at half the size (24 pixels) both pictures' channels are correlated, each less its mean in
-//! the cell. The same cell of A is also correlated with B displaced by 14, 20 and 28 pixels, in twelve directions each,
-//! and the share of the displacements with a lower correlation is the cell's result. If the agreement is by chance,
-//! this share is uniformly distributed between 0 and 1 whatever the pictures are like: mean ½, variance 1/12. The mean
-//! over n cells less ½, times √(12 n), is the **score**, in standard deviations.
+//! In every cell of 12 × 12 pixels at half the size (24 of the picture) both pictures' channels are correlated, each
+//! less its mean in the cell. The same cell of A is also correlated with B displaced by 14, 20 and 28 pixels, in twelve
+//! directions each, and the share of the displacements with a lower correlation is the cell's result. If the agreement
+//! is due to chance, this share is uniformly distributed between 0 and 1, whatever the pictures show: mean ½, variance
+//! 1/12. The mean over n cells less ½, times √(12 n), is the **score**, in standard deviations.
 //!
 //! A search tries about 84 combinations of turn and scale with all shifts that differ by 8 pixels: some 3·10⁵
 //! hypotheses at 512². One of them reaches a score of 5.5 by chance in 1 of 150 pairs. Cells are not quite independent
@@ -32,14 +32,14 @@ const CELL: usize = 12;
 /// Displacements in pixels at half the size: lengths of 7, 10 and 14 in twelve directions each. The directions of the
 /// second length lie 15° between those of the others.
 const AROUND: [[i32; 2]; 36] = around();
-/// The share of a cell's pixels that must count, in its own place and displaced.
+/// The share of a cell's pixels that must count, without displacement and displaced.
 const COUNTED: [f32; 2] = [0.7, 0.5];
-/// A cell must be comparable with one in this many of the displacements; and the fewest cells that are judged.
+/// A cell is judged if one in the first number of displacements can be compared; and the fewest cells that are judged.
 const LEAST: [usize; 2] = [3, 6];
-/// A ninth of the area agrees by chance if its mean is less than so many standard deviations above ½, and more than so many below
-/// the mean of the whole.
+/// A ninth of the area agrees by chance alone if its mean is less than the first number of standard deviations above ½,
+/// and more than the second number below the mean of the whole area.
 const CHANCE: [f64; 2] = [3.0, 4.0];
-/// The least mean of a third of the displacements: four directions of each length.
+/// The least mean by a third of the displacements (four directions of each length) with which the others are computed.
 const LIKELY: f64 = 0.6;
 
 const fn around() -> [[i32; 2]; 36] {
@@ -68,7 +68,7 @@ pub(super) struct Agreement {
     pub(super) mean: f64,
     /// The mean of the half of the cells with the most structure.
     pub(super) clear: f64,
-    /// Of the ninths of the area that is judged, how many agree by chance alone ([`by_chance`]), and how many there are.
+    /// Of the ninths of the judged area, how many agree by chance alone ([`by_chance`]), and how many hold cells.
     pub(super) by_chance: [usize; 2],
 }
 
@@ -83,14 +83,14 @@ impl Agreement {
     }
 }
 
-/// What the displacements tell of a cell.
+/// The comparison of a cell with its displacements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
     /// Over displacements with enough pixels: 2 for a lower correlation than without displacement, 1 for an equal one.
     less: u32,
     others: u32,
     /// How much structure both pictures show there: the product of the variances of their channels, times the square of
-    /// the number of pixels that count; negative where these are too few in its own place.
+    /// the number of pixels that count; negative if too few count without displacement.
     strength: f32,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn agreement(columns: usize, cells: impl Fn(usize) -> Result<Vec<Cell
     if likely.mean < LIKELY { Ok(likely) } else { by_every(1, columns, &cells) }
 }
 
-/// Whether it can be that two pictures which are not yet wholly aligned show one scene. `cells` as for [`agreement`].
+/// Whether two pictures that are not completely aligned yet may show one scene; `cells` as for [`agreement`].
 pub(super) fn is_likely(cells: impl Fn(usize) -> Result<Vec<Cell>>) -> Result<bool> {
     Ok(by_every(3, usize::MAX, &cells)?.mean >= LIKELY)
 }
@@ -122,13 +122,13 @@ fn by_every(n: usize, columns: usize, cells: &impl Fn(usize) -> Result<Vec<Cell>
     Ok(Agreement { score: (all - 0.5) * deviations(cells.len()), mean: all, clear, by_chance })
 }
 
-/// A mean of `n` results in standard deviations of what chance gives.
+/// The reciprocal of the standard deviation of a mean of `n` results that are due to chance.
 fn deviations(n: usize) -> f64 {
     (12.0 * n as f64).sqrt()
 }
 
-/// Of the ninths of the area of these cells, how many agree no better than by chance although the whole agrees, and how many hold
-/// cells. A map that is right in the middle and wrong at the edges agrees so. Each cell has its column, row and result.
+/// Of the ninths of these cells' area, how many agree no better than by chance although the whole agrees, and how many
+/// hold cells. Such ninths show a map that is right in the middle and wrong at an edge. A cell is column, row, result.
 fn by_chance(cells: &[([usize; 2], f64)]) -> [usize; 2] {
     let ends = [0, 1].map(|c| {
         let of = || cells.iter().map(|(at, _)| at[c]);
@@ -186,7 +186,7 @@ struct Correlated {
     strength: f32,
 }
 
-/// The pixels of a cell along one axis in A, and those in B displaced by `by`, where both lie within `n` pixels.
+/// The pixels of a cell along one axis in A, and those displaced by `by` in B, as far as both lie within `n` pixels.
 #[inline(always)]
 fn places(start: i32, by: i32, n: i32) -> (Range<usize>, Range<usize>) {
     let from = start.max(-by);
@@ -237,8 +237,8 @@ mod tests {
     use super::*;
     use crate::numeric::Random;
 
-    /// Random channels, from one seed in the left half and from another in the right half, whose values are `stronger`
-    /// times as large, less the part `flat` of their range, which is added everywhere.
+    /// Random channels from one seed in the left half and another in the right half. The right half's values are
+    /// `stronger` times as large, but the share `flat` of them is a constant.
     fn channels(seeds: [u64; 2], stronger: f32, flat: f32) -> Image<f32> {
         let size = Size::new(12 * CELL, 12 * CELL);
         let mut lanes = Image::try_filled(size, LANES, 1.0).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         lanes
     }
 
-    /// Half of the cells agree in every way, half by chance: the mean does not say which.
+    /// Half of the cells agree perfectly, half by chance: the mean alone does not show which.
     #[test]
     fn agreement_only_where_there_is_little_structure_is_refused() {
         let cpu = Cpu::with_threads(2).unwrap();

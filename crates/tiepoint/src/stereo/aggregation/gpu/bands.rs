@@ -1,9 +1,9 @@
 //! Aggregation in bands of rows, for pairs whose sums exceed a device's memory.
 //!
-//! A first pass downwards goes over all bands but the last, and keeps the paths that enter the next band as its
-//! checkpoint. Then, from the bottom up, all paths of each band are computed: those downwards begin with its
-//! checkpoint, those upwards with the paths that leave the band below. Paths cross the borders of bands, so the sums
-//! are those of the whole image; the pass downwards is computed twice.
+//! A first downward pass over all bands but the last keeps the paths that enter each next band as that band's
+//! checkpoint. Then, from the bottom up, all paths of each band are computed: downward paths start from its checkpoint,
+//! upward paths from those that leave the band below. Paths cross the borders of bands, so the sums are those of the
+//! whole image; the downward pass is computed twice.
 
 use super::{Design, GpuAggregation, GpuAggregationInput, P2Planes, Walk, words_of_view};
 use crate::Result;
@@ -18,12 +18,12 @@ pub(in crate::stereo) struct GpuBands<'a> {
     descriptors: [Buffer<u32>; 2],
     p2_penalties: P2Planes,
     pub(in crate::stereo) sums: Buffer<u32>,
-    /// The paths that enter a band and those that leave it: downwards, then upwards.
+    /// The paths that enter a band and those that leave it: downward paths first, then upward ones.
     entering: Buffer<u32>,
     leaving: Buffer<u32>,
 }
 
-/// The bytes of memory that `bands` bands of the size in `input` take; each is made from its rows and `margin` more.
+/// The bytes of memory for `bands` bands of the size in `input`, whose descriptors are made from `margin` more rows.
 pub(in crate::stereo) fn band_bytes(
     input: &GpuAggregationInput<'_>,
     (bands, margin): (usize, usize),
@@ -31,7 +31,7 @@ pub(in crate::stereo) fn band_bytes(
     let design = Design::of(input)?;
     let Size { width, height } = input.size;
     let made = (height + margin) * words_of_view(&design.steps, input.planes());
-    // Four halves for the band that is worked on, and a checkpoint for each border.
+    // The current band's entering and leaving paths in both passes, and a checkpoint of one pass for each border.
     let checkpoints = (bands + 3) * design.checkpoint_words(1);
     let words = (width as u64).saturating_mul((made + checkpoints) as u64);
     Ok(input.bytes()?.saturating_add(words.saturating_mul(4)))
@@ -64,7 +64,7 @@ impl<'a> GpuBands<'a> {
         (&self.descriptors[0], &self.descriptors[1])
     }
 
-    /// Records the loading of a band of `rows` rows: from row `from` on of both views' descriptors and the left grey.
+    /// Records the loading of a band of `rows` rows, from row `from` on, of both views' descriptors and the left grey.
     pub(in crate::stereo) fn load(
         &self,
         commands: &mut Commands,
@@ -93,7 +93,7 @@ impl<'a> GpuBands<'a> {
         Walk { size, images: 1, views: self.descriptors(), p2_penalties, sums }
     }
 
-    /// Records the pass downwards over a band. Returns the paths that enter the next, its checkpoint.
+    /// Records the downward pass over a band. Returns the checkpoint of the next band: the paths that enter it.
     pub(in crate::stereo) fn record_down(&self, commands: &mut Commands, size: Size) -> Result<Buffer<u32>> {
         let paths = (&self.entering, &self.leaving);
         commands.stage("aggregate");

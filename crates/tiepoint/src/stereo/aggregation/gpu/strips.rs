@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::fmt::Write;
 use tiepoint_gpu::{Info, KernelSource};
 
-/// The directions of a pass that lead from row to row, as numbers.
+/// The directions of a pass that lead from row to row, as steps (dx, dy).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     steps: Vec<(isize, usize)>,
@@ -23,7 +23,7 @@ struct Slanting {
     step: (isize, usize),
     /// Slots that it moves to the right.
     moves: usize,
-    /// Rows that are kept of its paths, a power of two.
+    /// The number of rows of its paths that are kept, a power of two.
     rows: usize,
 }
 
@@ -40,7 +40,7 @@ impl Steps {
         self.steps.len()
     }
 
-    /// Rows of pixels whose paths cross from a band of rows to the next.
+    /// The number of rows of path costs that cross from one band of rows to the next.
     pub(super) fn crossing(&self) -> usize {
         self.steps.iter().map(|step| step.1).sum()
     }
@@ -54,18 +54,18 @@ impl Steps {
         })
     }
 
-    /// Pixels whose paths cross to the next strip in a row.
+    /// The number of pixels of a row whose paths cross into the next strip.
     pub(super) fn handed(&self) -> usize {
         self.verticals().map(|v| v.moves).sum()
     }
 
-    /// The fewest slots of a strip: a path must not cross more than one border between strips in a step.
+    /// The fewest slots of a strip: in one step a path must not cross more than one border between strips.
     fn fewest(&self) -> usize {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
 
-    /// Disparities of a lane. With few lanes for each pixel there are fewer instructions, with many a row takes less
-    /// time. With sixteen directions there are registers for no more than 16.
+    /// The number of disparities of a lane. Fewer lanes for each pixel mean fewer instructions, more lanes mean that a
+    /// row takes less time. With sixteen directions there are registers for no more than 16 disparities.
     pub(super) fn disparities_of_lane(&self, disparities: usize) -> usize {
         let (lanes, most) = match (self.handed(), self.len()) {
             (0, _) => (4, 32),
@@ -115,7 +115,7 @@ pub(in crate::stereo) struct Layout {
     pub(super) lanes: usize,
     /// Disparities of a lane.
     pub(super) per_lane: usize,
-    /// Bytes of the sum of a pass.
+    /// Bytes of a sum: 1 or 2.
     pub(in crate::stereo) sum_bytes: usize,
     pub(in crate::stereo) parts: usize,
     pub(in crate::stereo) disparities: usize,
@@ -137,7 +137,7 @@ impl Layout {
         Self { warp, lanes, per_lane, sum_bytes, parts, disparities }
     }
 
-    /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
+    /// The same layout of sums with more lanes a pixel, so that a lane has at most `most` disparities, where possible.
     pub(super) fn split(&self, most: usize) -> Self {
         let Self { warp, lanes, per_lane, .. } = *self;
         // A lane stores whole words.
@@ -147,7 +147,7 @@ impl Layout {
         }
     }
 
-    /// Places of a pixel: disparities in memory.
+    /// The number of places of a pixel: its disparities, padded.
     pub(in crate::stereo) fn padded(&self) -> usize {
         self.lanes * self.per_lane
     }
@@ -167,7 +167,7 @@ impl Layout {
         self.warp / self.lanes
     }
 
-    /// For kernels: how the sums of a pixel lie.
+    /// For kernels: the layout of a pixel's sums.
     pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
         source
             .define("PADDED", self.padded())
@@ -177,7 +177,7 @@ impl Layout {
     }
 }
 
-/// Columns that a row is walked between copies of what is needed, and warps of a group there.
+/// Along rows: the number of columns whose data are copied to local memory at a time, and the warps of a group.
 pub(super) const PHASES: usize = 8;
 pub(super) const WALKING: usize = 1;
 /// With at most this many walks along rows for each multiprocessor, more lanes for each pixel are faster.
@@ -186,7 +186,7 @@ const FEW_WALKS: usize = 32;
 pub(super) const SLOTS: usize = 32;
 /// The most warps of a strip.
 const WARPS: usize = 16;
-/// How many rows ahead the loader of a strip copies the data of a row: if local memory has room for it, and if not.
+/// How many rows ahead the loader of a strip copies data: the first if local memory has room for it, else the second.
 const AHEAD: [usize; 2] = [4, 2];
 /// The most strips on a multiprocessor at a time; the second for strips of one warp, if no path crosses columns.
 const AT_ONCE: usize = 2;
@@ -208,7 +208,7 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// The stride is an odd multiple of the warp's pixels, so that those that it reads at once lie in different banks.
+    /// The stride is an odd multiple of the warp's pixels, so that pixels that it reads at once lie in different banks.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.per_lane - 1;
         let stride = match layout.warp {
@@ -220,14 +220,14 @@ impl Strip {
 
     /// Bytes of local memory.
     fn memory(&self, steps: &Steps, layout: &Layout, planes: usize) -> usize {
-        // Of its own pixels, and of those of the strip to its left that paths come from.
+        // The paths of its own pixels, and of the pixels of the strip to its left from which paths come.
         let pixels = steps.verticals().map(|v| v.rows * (self.slots + v.moves)).sum::<usize>();
         let paths = pixels * layout.path_words();
         let staged = planes * (layout.lanes * self.stride + self.slots) + steps.steps.len() * self.slots;
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// A strip of the most slots, up to `most`, that fits local memory; those of a warp if no path crosses columns.
+    /// The strip with the most slots, up to `most`, that fits local memory; if no path crosses columns, a warp's slots.
     pub(super) fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),
@@ -236,7 +236,7 @@ impl Strip {
     ) -> Option<Self> {
         let of_warp = layout.rows_of_warp();
         let room = local_memory.saturating_sub(SPARE);
-        // A power of two, which suits the registers, or fewer than eight.
+        // A power of two, which suits the registers, or at most eight.
         let powers = [SLOTS, SLOTS / 2].into_iter().filter(|&slots| slots <= most);
         let slots: Vec<usize> = match steps.handed() {
             0 => vec![of_warp],
@@ -264,11 +264,11 @@ impl Strip {
 #[derive(Clone, Debug)]
 pub(super) struct Design {
     pub(super) steps: Steps,
-    /// Downwards, or downwards and upwards.
+    /// 1: only downwards; 2: downwards and upwards.
     pub(super) passes: usize,
-    /// Of the paths from row to row.
+    /// The layout for the paths from row to row.
     pub(super) layout: Layout,
-    /// Of the paths along rows.
+    /// The layout for the paths along rows.
     pub(super) along: Layout,
     pub(super) strip: Strip,
 }
@@ -319,7 +319,7 @@ impl Design {
 mod tests {
     use super::*;
 
-    /// Paths along rows and paths from row to row have the same layout of sums, for any number of disparities per lane.
+    /// Paths along rows and paths from row to row store sums in the same layout, however many disparities a lane has.
     #[test]
     fn paths_along_rows_have_the_layout_of_the_others() {
         for steps in [Steps::of::<Star, 4>(), Steps::of::<Cross, 2>(), Steps::of::<Knight, 8>()] {

@@ -1,8 +1,8 @@
-//! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images belong together is
-//! learnt from the pair itself, as a table of costs.
+//! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images correspond is learnt
+//! from the pair itself, as a table of costs.
 //!
 //! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
-//! chooses the grey of a colour image whose partner is grey. Each has its form for devices.
+//! chooses the grey of a colour image if the other image is grey. Each has a form for devices.
 //!
 //! 8-bit values are compared, each image on its own scale: the green channels of two colour images, otherwise grey.
 
@@ -38,9 +38,9 @@ impl CostDefinition for MutualInformation {
         Penalties { p1: 12, p2: 39, p2_least: 14, gradient: 4 }
     }
 
-    /// Green of two colour images: another gamma of the colours is a function of green, but not of grey, and can be
-    /// learnt only then. The grey of both otherwise, until it is known which grey of a colour image is to be compared
-    /// with a grey one ([`projection`]).
+    /// The green channels of two colour images: a different gamma of the channels maps green to a function of green,
+    /// but does not map grey to a function of grey, and only a function can be learnt. Otherwise the grey of both,
+    /// until the grey of the colour image that suits a grey one has been chosen ([`projection`]).
     fn compared(&self, pictures: &Pictures<'_>, pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         if pictures.are_colour() == [true, true] {
             let [left] = pictures.channels([View::Left], &[GREEN], cpu)?;

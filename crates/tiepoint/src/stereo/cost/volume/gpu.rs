@@ -1,5 +1,4 @@
-//! A cost volume on a device: its costs become integers of 16 bits, which the aggregation reads in place of costs that
-//! it computes.
+//! A cost volume on a device: its costs become 16-bit integers, which the aggregation reads instead of computing costs.
 
 use super::Scaling;
 use crate::Result;
@@ -16,10 +15,10 @@ use tiepoint_gpu::KernelSource;
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
-    /// Finds the least and the greatest finite cost, and which pixels have any.
+    /// Finds the least and the greatest finite cost, and which pixels have a finite cost.
     unsafe kernel measure_costs(groups) = MeasureCosts<T: GpuPixel> {
         write found: u32 [2],
-        /// Rows of length 0 mean that costs of this type are always known.
+        /// Rows of length 0 mean that all costs are known, as those of integer types.
         write known (known_plane: Plane): u8 [known_plane.numbers(1)],
         read costs (plane: Plane): T [plane.numbers(1)],
         /// Rows of length 0 mean that the left image has data everywhere.
@@ -28,11 +27,11 @@ tiepoint_gpu::kernel! {
         disparities: i32,
     }
 
-    /// Makes costs whole numbers, those of a pixel side by side.
+    /// Converts costs to integers, with the costs of a pixel side by side.
     unsafe kernel whole_costs(groups) = WholeCosts<T: GpuPixel> {
         write whole: u8 [i128::from(plane.height) * width * cost_bytes] aligned 16,
         read costs (plane: Plane): T [plane.numbers(1)],
-        /// Rows of 0 numbers: the view has data everywhere.
+        /// Rows of length 0: the view has data everywhere.
         read left_mask (left_plane: Plane): u8 [left_plane.numbers(1)],
         read right_mask (right_plane: Plane): u8 [right_plane.numbers(1)],
     } {
@@ -46,10 +45,10 @@ tiepoint_gpu::kernel! {
         greatest: u32,
     }
 
-    /// Makes pixels invalid whose disparity has no cost.
+    /// Invalidates pixels at whose disparity the cost is unknown.
     unsafe kernel withdraw(groups) = Withdraw {
         write disparity (plane: Plane): f32 [plane.numbers(1)],
-        /// Rows of 0 numbers: such a map is not wanted.
+        /// Rows of length 0: such a map is not wanted.
         write right (right_plane: Plane): f32 [right_plane.numbers(1)],
         write confidence (confidence_plane: Plane): f32 [confidence_plane.numbers(1)],
         read whole: u8 [i128::from(plane.row) * i128::from(plane.height) * cost_bytes] aligned 16,
@@ -80,7 +79,7 @@ fn making<T: GpuPixel>(layout: &Layout) -> KernelSource {
         .text(include_str!("volume.cl"))
 }
 
-/// Costs as the caller has them, in a device's memory, and how they become integers.
+/// The caller's costs in a device's memory, and how they become integers.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuVolume {
     costs: AnyGpuImage,
@@ -88,7 +87,7 @@ pub(in crate::stereo) struct GpuVolume {
 }
 
 impl GpuVolume {
-    /// Measures the costs, and waits. Also returns where left pixels have data and a cost, if costs may be unknown.
+    /// Measures the costs, and waits. If costs may be unknown, also returns where left pixels have data and a cost.
     pub(in crate::stereo) fn new(
         costs: &AnyGpuImage,
         scale: Option<f32>,
@@ -104,8 +103,8 @@ impl GpuVolume {
         by_pixel!(type self.costs.pixel(), T => making::<T>(layout))
     }
 
-    /// Records the making of whole costs for sums of this layout, with the masks of both views: in 16 bits, those of a
-    /// pixel by ascending disparities, padded as the sums are; the highest bit says that a cost is unknown.
+    /// Records the conversion to integer costs for sums of this layout, with the masks of both views: 16 bits each,
+    /// those of a pixel by ascending disparity, padded as the sums are; the highest bit marks an unknown cost.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,
@@ -139,7 +138,7 @@ impl GpuVolume {
         Ok(whole)
     }
 
-    /// Records that pixels become invalid whose disparity has no cost among these [whole costs](Self::record).
+    /// Records the invalidation of pixels at whose disparity these [integer costs](Self::record) are unknown.
     pub(in crate::stereo) fn withdraw(
         &self,
         commands: &mut Commands,
@@ -181,7 +180,7 @@ fn measure<T: GpuPixel>(gpu: &Gpu, costs: &GpuImage<T>, given: Option<&AnyGpuIma
         }
     };
     let (found, size): (_, Size) = (gpu.buffer::<u32>(2)?, costs.size());
-    // Costs of floats alone may be unknown.
+    // Only float costs may be unknown.
     let known = (T::WHITE == 1.0).then(|| GpuImage::<u8>::new(gpu, size)).transpose()?;
     let (known_bytes, given) = (&gpu::optional(gpu, known.as_ref())?, &gpu::optional(gpu, given)?);
     let mut commands = Commands::new();
@@ -199,7 +198,7 @@ fn measure<T: GpuPixel>(gpu: &Gpu, costs: &GpuImage<T>, given: Option<&AnyGpuIma
     gpu.run(&commands)?;
     let found = found.to_vec()?;
     let ends = match found[1] {
-        // No key is 0.
+        // No cost has the key 0, so nothing was found.
         0 => [f32::INFINITY, f32::NEG_INFINITY],
         most => [!found[0], most].map(crate::image::range::value_of_key),
     };

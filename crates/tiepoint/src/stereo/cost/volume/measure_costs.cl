@@ -23,7 +23,7 @@ KERNEL(measure_costs) {
                 most[0] = ~key > most[0] ? ~key : most[0];
                 most[1] = key > most[1] ? key : most[1];
 #if PIXEL_IS_FLOAT
-                // All lanes that find a cost of the pixel write the same.
+                // All lanes that find a known cost of the pixel write the same value.
                 const i32 x = MIN_I(i + k * LANES, row - 1) / args.disparities;
                 const u8 has_data = args.given_plane.row == 0 ? 1 : given[(u64)y * args.given_plane.pitch + x];
                 known[(u64)y * args.known_plane.pitch + x] = has_data;

@@ -1,4 +1,4 @@
-//! A cost volume of the caller's: the costs of every pixel at every disparity, computed before.
+//! A cost volume of the caller: the costs of every pixel at every disparity, computed beforehand.
 
 pub(crate) mod gpu;
 
@@ -10,7 +10,7 @@ use crate::stereo::pair::Pair;
 use crate::stereo::{INVALID, Penalties, StereoOptions, StereoResult};
 use crate::{Error, Result, by_pixel};
 
-/// The greatest cost that fractions are scaled to, unless the caller states a scale.
+/// Float costs are scaled so that the greatest becomes this, unless the caller states a scale.
 const FRACTIONS: f32 = 1023.0;
 
 /// The greatest cost that sums have room for.
@@ -25,7 +25,7 @@ pub(in crate::stereo) struct Scaling {
 }
 
 impl Scaling {
-    /// For costs of which the least and the greatest that are finite are known.
+    /// The scaling of costs whose least and greatest finite values are `least` and `most`.
     fn new([least, most]: [f32; 2], pixel: PixelKind, scale: Option<f32>) -> Result<Self> {
         if least > most {
             return Err(Error::Image("the cost volume holds no finite cost".into()));
@@ -46,7 +46,7 @@ impl Scaling {
         Ok(Self { offset, scale, greatest: greatest as u16 })
     }
 
-    /// The penalties of the census of 24 bits, in proportion.
+    /// The penalties of the 24-bit census, scaled in proportion to the greatest cost.
     pub(in crate::stereo) fn penalties(self) -> Penalties {
         let census = CensusWindow::Five;
         let Penalties { p1, p2, p2_least, gradient } = CostDefinition::penalties(&census);
@@ -74,7 +74,7 @@ pub(in crate::stereo) fn require_volume(
     Ok(())
 }
 
-/// Costs as the caller has them, in the host's memory.
+/// The caller's costs in the host's memory.
 pub(in crate::stereo) struct CostVolume<'a> {
     costs: AnyView<'a>,
     pub(in crate::stereo) scaling: Scaling,
@@ -94,7 +94,7 @@ impl<'a> CostVolume<'a> {
         Ok(Self { costs, scaling: Scaling::new(ends, costs.pixel(), scale)? })
     }
 
-    /// Where a pixel has a cost at some disparity: not 0. `None`: everywhere.
+    /// A mask of the pixels with a known cost at some disparity (not 0). `None`: all pixels have one.
     pub(in crate::stereo) fn mask(&self, cpu: &Cpu) -> Option<Image<u8>> {
         let AnyView::F32(costs) = &self.costs else { return None };
         let mut mask = Image::new(costs.size());
@@ -107,7 +107,7 @@ impl<'a> CostVolume<'a> {
         mask.data().contains(&0).then_some(mask)
     }
 
-    /// Makes those pixels invalid whose disparity has no cost; the costs are those of disparities from `least` on.
+    /// Invalidates the pixels at whose disparity the cost is unknown; channel 0 holds the costs of disparity `least`.
     pub(in crate::stereo) fn withdraw(&self, found: &mut StereoResult, least: i32) {
         let AnyView::F32(costs) = &self.costs else { return };
         let count = costs.channels();
@@ -145,7 +145,7 @@ impl<'a> CostVolume<'a> {
                 }
                 for (out, &cost) in out.iter_mut().zip(&view.row(row.y)[x * count..]) {
                     let cost = cost.to_f32();
-                    // Also what is not finite costs the most.
+                    // Costs that are not finite count as the greatest.
                     let whole = ((cost - offset) * scale).round_ties_even();
                     *out = T::of(if cost.is_finite() { whole as u16 } else { greatest });
                 }
@@ -183,7 +183,7 @@ impl CostSource for CostVolume<'_> {
 
 #[cfg(test)]
 impl<'a> CostVolume<'a> {
-    /// Whole costs from 0 to `greatest`.
+    /// A volume of integer costs from 0 to `greatest`.
     pub(in crate::stereo) fn of_integers(costs: &'a Image<u16>, greatest: u16) -> Self {
         Self { costs: costs.into(), scaling: Scaling { offset: 0.0, scale: 1.0, greatest } }
     }

@@ -1,6 +1,6 @@
-// A volume's costs as the aggregation reads them, and maps without the disparities of unknown costs: mod.rs.
+// The costs of a volume as the aggregation reads them, and the invalidation of disparities of unknown cost: mod.rs.
 
-// The highest bit of a cost that is unknown.
+// The bit that marks an unknown cost.
 #define UNKNOWN 0x8000u
 
 // A group takes rows, a lane every LANES-th word of a row: the costs of a pixel at two disparities.
@@ -27,7 +27,7 @@ KERNEL(whole_costs) {
                     const i32 other = MIN_I(MAX_I(x - (args.min_disparity + d), 0), width - 1);
                     if (right_mask[(u64)y * args.right_plane.pitch + other] == 0) two[k] = args.greatest;
                 }
-                // Paths cross what has no data unchanged.
+                // Paths cross pixels without data unchanged.
                 if (is_hole) two[k] = 0u;
                 if (!IS_FINITE(cost)) two[k] |= UNKNOWN;
             }

@@ -1,4 +1,4 @@
-// Images with left and right exchanged.
+// Images mirrored left to right.
 
 KERNEL(mirror) {
     const Plane plane = args.plane;

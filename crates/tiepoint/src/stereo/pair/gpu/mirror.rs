@@ -1,4 +1,4 @@
-//! Images on a device with left and right exchanged.
+//! Mirrors images on a device left to right.
 
 use crate::Result;
 use crate::device::gpu::Commands;

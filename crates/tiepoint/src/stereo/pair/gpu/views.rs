@@ -149,7 +149,7 @@ impl ViewStacks {
         cost: (&CostKernel, bool),
     ) -> Result<Buffer<u32>> {
         match &self.grey {
-            // Grey of 8 bits is what it is in 8 bits.
+            // The grey has 8 bits.
             None => describe(commands, cost, self, &self.bytes),
             Some(grey) => by_pixel!(grey, grey => describe(commands, cost, self, grey)),
         }

@@ -12,9 +12,9 @@ const MOST_WORK: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     pub(super) band: Plan,
-    /// The octaves that bands do not have.
+    /// The octaves after those of the bands, which are searched as a whole.
     pub(super) rest: Option<Plan>,
-    /// Rows from the start of a band to the start of the next; a core has at most as many.
+    /// Rows from the start of a band to the start of the next; cores have at most as many, except the outermost.
     step: usize,
     halo: usize,
 }
@@ -25,7 +25,7 @@ impl Cut {
         let (height, step) = (whole.whole.height, step.next_multiple_of(seam.alignment));
         // The last band ends with the image.
         let rows = 2 * seam.halo + step + height % seam.alignment;
-        // f32 must hold every row number of the first octave, so that a row of a band differs from that of the image.
+        // f32 must hold every row number of the first octave exactly: a band's row is the image's less its first.
         if rows >= height || whole.octaves[0].size.height > 1 << f32::MANTISSA_DIGITS {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Images whose scale space exceeds the device's memory, searched in bands of rows: the same bits with less memory.
 //!
 //! The finest octaves take nearly all memory. A band is some rows of the image; its first octaves are made as if it
-//! were a separate image. At its cuts as many rows are wrong as Gaussians reach. Extrema are therefore taken only in
-//! its core, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and description read.
+//! were a separate image. Rows within reach of the Gaussians from a cut are wrong. Extrema are therefore taken only in
+//! its core; the halo around that (see [`cut`]) holds the wrong rows and those that refinement and description read.
 //! Level 0 of the octave after these is assembled from all cores, and the remaining octaves are searched as a whole.
 //!
 //! All bands have the same height, and use one plan and one graph in the same memory. They begin at rows that are whole
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct Bands {
     cut: Cut,
     band: Search<SiftPipeline>,
-    /// Has no limit, because the memory that it needs is set aside.
+    /// The search of the octaves after the bands'. It has no memory limit, because its memory is reserved beforehand.
     rest: Option<Search<SiftPipeline>>,
 }
 

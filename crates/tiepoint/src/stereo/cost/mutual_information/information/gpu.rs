@@ -1,4 +1,4 @@
-//! Joint histograms on a device, and what is made of them.
+//! Joint histograms on a device, and the tables and information computed from them.
 
 use super::super::{LIMIT, VALUES};
 use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, REACH, SCALE, STEPS, TAPS};
@@ -14,20 +14,20 @@ tiepoint_gpu::kernel! {
         write tally: u32 [TALLY as i128],
         read left (left_plane: Plane): u8 [left_plane.numbers(1)],
         read right (right_plane: Plane): u8 [right_plane.numbers(1)],
-        /// Rows of length 0 mean that the right view holds something everywhere.
+        /// Rows of length 0 mean that the right view has data everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
         read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
     } {
-        /// 1, 2 for a map of half the size, and so on.
+        /// 1 for a map of the pair's size, 2 for a map of half the size, and so on.
         step: i32,
     }
 
-    /// What the margins of joint histograms contribute.
+    /// The contributions h(i) and h(k) of the margins of joint histograms.
     unsafe kernel margins(groups) = Margins {
         write out: f64 [2 * VALUES as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
     } {
-        /// 1: what an empty histogram contributes is not read.
+        /// 1: empty histograms are skipped, because their contributions are not read.
         skips_empty: i32,
     }
 
@@ -47,7 +47,7 @@ tiepoint_gpu::kernel! {
         read margins: f64 [2 * VALUES as i128 * groups[1]],
     } {}
 
-    /// v(i, k): how seldom two values occur together; also counts the classes of v.
+    /// v(i, k), which is great if two values seldom occur together; also counts the classes of v.
     unsafe kernel unlikeness(groups) = Unlikeness {
         write out: f64 [PAIRS as i128],
         write tally: u32 [TALLY as i128],
@@ -55,7 +55,7 @@ tiepoint_gpu::kernel! {
         read margins: f64 [2 * VALUES as i128],
     } {}
 
-    /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
+    /// Counts the parts of the class of v that contains the offset o.
     unsafe kernel within(groups) = Within {
         write tally: u32 [TALLY as i128],
         read values: f64 [PAIRS as i128],
@@ -73,14 +73,14 @@ tiepoint_gpu::kernel! {
     } {}
 }
 
-/// Pairs of values: the numbers of a table and of a joint histogram.
+/// The number of pairs of values, which is the size of a table and of a joint histogram.
 const PAIRS: usize = VALUES * VALUES;
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
-/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
-/// all together, which comes last.
+/// The number of counters: of pairs of values, classes of v, runs of [`VALUES`] classes, parts of a class, and of all
+/// counted pixels, which comes last.
 pub(in super::super) const TALLY: usize = PAIRS + CLASSES + CLASSES / VALUES + PARTS + 1;
-/// Groups that share the rows of an image.
+/// The number of groups among which the rows of an image are divided.
 const SLICES: usize = 128;
 
 pub(in super::super) fn source() -> KernelSource {
@@ -146,7 +146,7 @@ pub(in super::super) fn table(
     Ok(out)
 }
 
-/// Puts what margins and joint shares of `n` histograms contribute into a list.
+/// Records the computation of the terms of v from the margins and the joint shares of `n` histograms.
 fn terms(
     commands: &mut Commands,
     program: &Program,

@@ -6,17 +6,17 @@ CONSTANT f64 taps[2 * REACH + 1] = TAPS;
 // Numbers that a lane loads at a time.
 #define TOGETHER 32
 
-// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each,
-// those of the parts of one class, and how many pixels are counted in all.
+// Where each kind of counter begins in the tally, after the joint histogram at 0: those of the classes of v, of runs of
+// 256 classes, of the parts of one class, and of all pixels.
 #define FINE (VALUES * VALUES)
 #define COARSE (2 * VALUES * VALUES)
 #define WITHIN (COARSE + VALUES)
 #define TOTAL (WITHIN + PARTS)
-// Of a joint histogram and what belongs to it.
+// The number of counters of a joint histogram with its classes.
 #define TALLY (TOTAL + 1)
 
-// The joint histogram: how often each pair of values corresponds, rows by the left value, and how many do in all. A
-// group counts those of TILE left values in some rows.
+// The joint histogram: how often each pair of values corresponds, rows by the left value, and the number of pixels in
+// all. A group counts TILE left values in some rows of the image.
 KERNEL(joint) {
     LOCAL u32 counters[TILE * VALUES];
     LOCAL u32 in_all;
@@ -52,8 +52,8 @@ KERNEL(joint) {
 
 FUNCTION i32 value_near(i32 value) { return MIN_I(MAX_I(value, 0), VALUES - 1); }
 
-// A group is a row in the kernels of whole tables, a lane a column. The smoothed value of a lane: along the rows, then
-// along the columns, of the 2 REACH + 1 rows around.
+// In the kernels of whole tables a group is a row and a lane a column. The smoothed value of a lane, from the 2 REACH +
+// 1 rows around: along the rows, then along the columns.
 FUNCTION f64 smoothed(LOCAL_POINTER f64 *rows, i32 k) {
     f64 sum = 0.0;
     for (i32 t = 0; t <= 2 * REACH; t++) {
@@ -72,8 +72,8 @@ FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
     return sum;
 }
 
-// What margins contribute: those of the left values (group 0) and of the right ones, of a histogram for each group in
-// the second dimension.
+// The contributions of the margins: of the left values (group 0) and of the right values (group 1), for a histogram for
+// each group in the second dimension.
 KERNEL(margins) {
     LOCAL f64 margin[VALUES];
     const i32 value = LANE_X;
@@ -83,7 +83,7 @@ KERNEL(margins) {
     const i32 first = GROUP_X == 0 ? value * VALUES : value, step = GROUP_X == 0 ? 1 : VALUES;
     u32 sum = 0u;
     for (i32 i = 0; i < VALUES; i += TOGETHER) {
-        // Loads that need not wait for each other.
+        // Independent loads, which need not wait for each other.
         UNROLL
         for (i32 j = 0; j < TOGETHER; j++) sum += tally[first + (i + j) * step];
     }
@@ -110,7 +110,7 @@ KERNEL(logarithms) {
     out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(rows, LANE_X) + EPSILON);
 }
 
-// v of the value of a group and that of a lane.
+// v of the group's left value and the lane's right value.
 FUNCTION f64 unlikeness_of(LOCAL_POINTER f64 *rows, const GLOBAL f64 *logarithms, const GLOBAL f64 *margins) {
     for (i32 t = 0; t <= 2 * REACH; t++) {
         rows[t * VALUES + LANE_X] = logarithms[value_near(GROUP_X + t - REACH) * VALUES + LANE_X];
@@ -119,8 +119,8 @@ FUNCTION f64 unlikeness_of(LOCAL_POINTER f64 *rows, const GLOBAL f64 *logarithms
     return smoothed(rows, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
 }
 
-// The sum of n v over a row of a histogram, in halves: 0 where nothing is counted; of a histogram for each group in the
-// second dimension.
+// The sum of n v over a row of a histogram, added in halves; 0 if nothing is counted. Each group in the second
+// dimension has a histogram.
 KERNEL(information) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     LOCAL f64 terms[VALUES];
@@ -142,7 +142,7 @@ KERNEL(information) {
 
 FUNCTION i32 part_of(f64 v) { return (i32)((v - LEAST) * STEPS); }
 
-// v, and how many pixels have which.
+// v of every pair of values, and the number of pixels in each class of v.
 KERNEL(unlikeness) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     LOCAL u32 coarse[VALUES];
@@ -160,12 +160,12 @@ KERNEL(unlikeness) {
     if (coarse[LANE_X] > 0u) ATOMIC_ADD(&tally[COARSE + LANE_X], coarse[LANE_X]);
 }
 
-// Finds the first lane at which `below` and the counts `own` of the lanes up to it reach `wanted`; the counts of the
-// lanes before it are added to `below`.
+// Finds the first lane at which `below` plus the counts `own` of the lanes up to it reach `wanted`; adds the counts of
+// the lanes before it to `below`.
 #define FIND(place, below, own, wanted, sums, first) { \
         sums[LANE_X] = own; \
         if (LANE_X == 0) first[0] = VALUES - 1; \
-        /* Sums up to each lane. */ \
+        /* Prefix sums over the lanes. */ \
         for (i32 far = 1; far < VALUES; far *= 2) { \
             BARRIER(); \
             const u32 other = LANE_X >= far ? sums[LANE_X - far] : 0u; \
@@ -180,7 +180,7 @@ KERNEL(unlikeness) {
         BARRIER(); \
     }
 
-// How many pixels have which part of the class in which o lies.
+// The number of pixels in each part of the class that contains o.
 KERNEL(within) {
     LOCAL u32 sums[VALUES];
     LOCAL u32 first[1];

@@ -1,4 +1,4 @@
-//! The table of costs that follows from a disparity map.
+//! The table of costs learnt from a disparity map.
 //!
 //! **Formula** (H. Hirschmüller, PAMI 2008, section 2.1; the taps are those of the CUDA program of 2010). A disparity
 //! map says which pixels correspond. P(i, k) is the share of them whose left value is i and whose right value
@@ -10,11 +10,11 @@
 //! C(i, k) = round(4 (v − o)), at least 0 and at most 24
 //! ```
 //!
-//! v is small where values occur together more often than by chance. The offset o is the least v, rounded down to a
-//! multiple of 2⁻¹⁸, that is not exceeded on a twentieth of the pixels: the pixels that fit best cost nothing.
+//! v is small for values that occur together more often than by chance. The offset o is the ¹⁄₂₀ quantile of v over the
+//! pixels, rounded down to a multiple of 2⁻¹⁸: the twentieth of the pixels that fits best costs nothing.
 //!
-//! **Numbers.** Counts and their margins are integers. From there on f64 in a stated order: shares are count / total; a
-//! smoothed value is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
+//! **Numbers.** Counts and their margins are integers. All else is f64 in a stated order: shares are count / total; a
+//! smoothed value is Σ g(t) a(x + t), t ascending, where values beyond 0…255 repeat those at the ends; the logarithm is
 //! [`numeric::ln`](crate::numeric::ln).
 
 pub(super) mod gpu;
@@ -35,11 +35,11 @@ const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
 const FREE: f64 = 0.05;
 
-/// The least v of the first class of [`PARTS`] steps: h is at most 16.2, so v is at least −2 · 16.2.
+/// The lower end of the classes of v, each of [`PARTS`] steps: h is at most 16.2, so v is at least −2 · 16.2.
 const LEAST: f64 = -40.0;
-/// Steps in a nat.
+/// The number of steps in a nat.
 const STEPS: f64 = 262_144.0;
-/// The parts of a class.
+/// The number of steps (parts) in a class.
 const PARTS: usize = 256;
 const CLASSES: usize = 1 << 16;
 
@@ -49,9 +49,9 @@ const REACH: usize = TAPS.len() / 2;
 const ROWS: usize = 32;
 
 impl CostTable {
-    /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts
-    /// for four, with twice its disparity; and so on. Where x − d leaves the right image its nearest column counts;
-    /// pixels without a disparity do not count.
+    /// The table learnt from a disparity map of the pair's size or, with `step` 2, of half the size, and so on: each of
+    /// its pixels then stands for `step` × `step` pixels, with `step` times its disparity. If x − d lies outside the
+    /// right image, the nearest column counts; pixels without a disparity do not count.
     pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
         (disparity, step): (&Image<f32>, usize),
@@ -99,8 +99,8 @@ impl CostTable {
     }
 }
 
-/// The mutual information of a joint histogram, in nats: the mean of −v over what is counted. The terms of a row are
-/// added [in halves](sum_in_halves), and the sums of the rows.
+/// The mutual information of a joint histogram, in nats: the mean of −v over the counted pixels. The terms of a row are
+/// added [in halves](sum_in_halves), and so are the sums of the rows.
 pub(super) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
     let values = unlikeness(counts, cpu);
     let mut sums = [0.0; VALUES];
@@ -113,7 +113,7 @@ pub(super) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
     -sum_in_halves(sums) / counts.iter().sum::<u64>().max(1) as f64
 }
 
-/// The second half added to the first, until one number is left.
+/// The sum of the terms: the second half is added to the first until one number is left.
 fn sum_in_halves(mut terms: [f64; VALUES]) -> f64 {
     let mut half = VALUES / 2;
     while half > 0 {
@@ -146,7 +146,7 @@ fn unlikeness(counts: &[u64], cpu: &Cpu) -> Vec<f64> {
     values
 }
 
-/// P, and the shares of its sums along the rows and along the columns.
+/// Writes P to `shares`; returns its margins along the rows and along the columns.
 #[simd]
 fn shares_and_margins<S: Simd>(_simd: S, counts: &[u64], shares: &mut [f64]) -> [[f64; VALUES]; 2] {
     let total = counts.iter().sum::<u64>().max(1) as f64;
@@ -214,12 +214,12 @@ fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
     }
 }
 
-/// o: the start of the first part of a class that, with all parts below it, holds [`FREE`] of what is counted.
+/// The offset o: the start of the first part of a class that, with all lower parts, holds the share [`FREE`] of pixels.
 fn offset(values: &[f64], counts: &[u64]) -> f64 {
     let met = || values.iter().map(|v| ((v - LEAST) * STEPS) as usize).zip(counts).filter(|m| *m.1 > 0);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
     let mut below = 0_u64;
-    // The first count that, with all before it, reaches `wanted`; those before it are added to `below`.
+    // Finds the first count that, with all before it, reaches `wanted`; adds the counts before it to `below`.
     let mut find = |counts: &[u64]| {
         let found = counts.iter().position(|count| {
             let reached = (below + count) as f64 >= wanted;

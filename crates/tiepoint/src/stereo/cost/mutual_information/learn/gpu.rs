@@ -1,5 +1,5 @@
-//! Learning on a device: as a part of a plan or, if the host prepares the pair, before it. Maps, histograms and tables
-//! stay there.
+//! Learning on a device: as part of a plan or, if the host prepares the pair, before the plan. Maps, histograms and
+//! tables stay on the device.
 
 use super::super::information;
 use super::super::projection::gpu::GpuProjection;
@@ -38,25 +38,25 @@ fn source() -> KernelSource {
         .text(include_str!("halve_mask.cl"))
 }
 
-/// The recording of learning from some pairs, whose cost looks a table up; learnt tables are copied there.
+/// Records the learning from pairs, whose cost looks a table up; learnt tables are copied to that cost's table.
 struct GpuLearning<'a> {
     pairs: GpuAggregationInput<'a>,
     halve: &'a GpuFilter<u8, u8>,
     commands: &'a mut Commands,
 }
 
-/// Learns the table of the cost from a pair, on the device that has the pair.
+/// How the table of the cost is learnt on the device on which the pair lies.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct LearnTable {
     /// Which part of the left and of the right picture it learns from.
     pub(in crate::stereo) learns_from: [Compares; 2],
 }
 
-/// The table that the cost looks up, that for the pair with its images exchanged, and the image of a view that the cost
-/// compares, if that is [learnt](Compares::LearntGrey).
+/// The table that the cost looks up, the table for the pair with its images exchanged, and the view whose compared
+/// image is [learnt](Compares::LearntGrey), if any, with that image.
 type Learnt = ([Buffer<u8>; 2], Option<(View, GpuStack<u8>)>);
 
-/// The cost that learns from each pair; `are_colour` tells which of its pictures have colour.
+/// The cost that learns from each pair; `are_colour` is which of the pictures have colour.
 pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
     const COLOURS: Compares = Compares::OwnColours;
@@ -69,7 +69,7 @@ pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     GpuCost { learner: Some(LearnTable { learns_from }), compares, ..cost }
 }
 
-/// The cost with a table of zeroes, which a learnt one replaces.
+/// The cost with a table of zeroes, which the learnt table replaces.
 fn no_table() -> CostKernel {
     DescriptorCost::kernel(&CostTable(vec![0; VALUES * VALUES]))
 }
@@ -82,14 +82,14 @@ impl LearnTable {
             .find(|view| self.learns_from[view.index()] == Compares::OwnColours)
     }
 
-    /// How often disparities are computed, and at which sizes, with the options for each.
+    /// The computations of disparities while learning, in order: their sizes and options.
     fn runs(&self, options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
         let mut runs = match options.iterations {
             Some(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
             None => coarse_to_fine(options, size),
         };
         if self.colour().is_some() && rounds(size) > 0 {
-            // Each round works in the memory of the first.
+            // All rounds use the memory of the first.
             let (size, options) = (half(size), halved(options, 1));
             runs.extend(coarse_to_fine(&options, size));
             runs.push((size, options));
@@ -165,22 +165,22 @@ fn coarse_to_fine(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptio
     runs
 }
 
-/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after their filters.
+/// Bytes for each pixel besides the aggregation: both views in 8 bits with masks, and maps before and after filtering.
 const PIXEL: u64 = 6 + 20;
 
 fn half(size: Size) -> Size {
     Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
 }
 
-/// How disparities are computed from a table, at one of the sizes.
+/// The input for computing disparities from a table, at this size.
 fn at<'a>(pairs: &GpuAggregationInput<'a>, size: Size, options: &StereoOptions) -> GpuAggregationInput<'a> {
     GpuAggregationInput { size, images: 1, options: options.for_both(), ..*pairs }
 }
 
-/// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
-/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::project). Fails
-/// where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells,
-/// and then leaves the pair as it was.
+/// The table for the pair at its full size, with the bytes of [`learn::table`](super::table). If only one view is in
+/// colour, also replaces its compared image, as [`learn::project`](super::project) does. If the device is too small or
+/// lacks `f64`, fails with a device limit ([`Error::is_device_limit`](crate::Error::is_device_limit)) and does not
+/// change the pair.
 pub(in super::super) fn learn(
     gpu: &Gpu,
     pair: &mut Pair,
@@ -215,7 +215,7 @@ pub(in super::super) fn learn(
 }
 
 impl GpuLearning<'_> {
-    /// As [`learn::project`](super::project): the grey of the colour view, which is compared of it from now on.
+    /// As [`learn::project`](super::project): replaces the compared image of the colour view by a learnt grey.
     fn project(
         &mut self,
         views: &mut [ViewStacks; 2],
@@ -263,7 +263,7 @@ impl GpuLearning<'_> {
         Ok(ViewStacks::of_bytes(bytes, compared, mask.transpose()?))
     }
 
-    /// Disparities by a table, those that pass the left-right check.
+    /// Disparities computed with a table; those that fail the left-right check are invalid.
     fn disparities(
         &mut self,
         [left, right]: &[ViewStacks; 2],
@@ -340,12 +340,12 @@ pub(crate) mod tests {
         vec![source(), information::gpu::source(), projection::gpu::source()]
     }
 
-    /// Tables of random pairs, with and without masks and by both ways of learning, are the CPU's.
+    /// Tables of random pairs, with and without masks and by both ways of learning, equal the CPU's.
     #[test]
     fn tables_are_those_of_the_cpu() {
         let mut random = Random::new(77);
         let mut sizes = vec![Size::new(1, 1), Size::new(40, 9), Size::new(67, 101), Size::new(150, 98)];
-        // Large enough that only a quarter of the size is searched.
+        // Large enough that levels finer than a quarter of the size are not searched.
         sizes.push(Size::new(1801, 1103));
         for (n, size) in sizes.into_iter().enumerate() {
             let left = Image::from_fn(size, |x, y| {
@@ -380,8 +380,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The grey that is learnt for a colour picture, and its table, are the CPU's: in either view, with masks, of 8 and
-    /// 16 bits, and where the pair is too small to search.
+    /// The grey learnt for a colour picture, and its table, equal the CPU's: in either view, with masks, of 8 and 16
+    /// bits, and for pairs too small to search.
     #[test]
     fn greys_are_those_of_the_cpu() {
         let (mut random, cpu) = (Random::new(79), Cpu::with_threads(2).unwrap());

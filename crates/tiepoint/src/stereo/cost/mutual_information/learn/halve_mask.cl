@@ -1,6 +1,6 @@
 // A mask at half the size.
 
-// A pixel holds something only if all four that it was made of do.
+// A pixel has data only if all four pixels that it combines have data.
 KERNEL(halve_mask) {
     const Plane plane = args.plane, from_plane = args.from_plane;
     const i32 x = PIXEL_X, y = PIXEL_Y;

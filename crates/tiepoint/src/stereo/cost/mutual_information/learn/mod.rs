@@ -1,4 +1,4 @@
-//! Learning the table of costs: a table gives disparities, and disparities a better table. [`gpu`] does it on a device.
+//! Learning the table of costs: a table gives disparities, and these give a better table. On devices: [`gpu`].
 
 pub(crate) mod gpu;
 
@@ -15,7 +15,7 @@ use crate::stereo::{Paths, StereoOptions, StereoResult, View};
 
 /// The most halvings.
 const LEVELS: usize = 4;
-/// The least side of an image that a table is learnt from at half the size.
+/// Reduced images from which a table is learnt have at least this many pixels along each side.
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
 const FIRST: usize = 3;
@@ -36,7 +36,7 @@ pub(super) fn table(
     }
 }
 
-/// About what [`table`] takes, in units of `whole` for an aggregation of the pair: each halving takes an eighth.
+/// About the steps of [`table`], where an aggregation of the pair takes `whole`: each halving divides them by eight.
 pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
     match options.iterations {
         Some(n) => usize::from(n).saturating_sub(1) * whole,
@@ -47,15 +47,15 @@ pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
     }
 }
 
-/// The most rounds of choosing a projection by the disparities of the projection before.
+/// The most rounds in which a projection is chosen by the disparities of the previous projection.
 const ROUNDS: usize = 3;
 
-/// About what [`project`] takes: an aggregation at half the size, and a table for it, each round.
+/// About the steps of [`project`]: in each round an aggregation at half the size and the learning of its table.
 pub(super) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
     ROUNDS * (whole / 8 + table_steps(options, whole / 8))
 }
 
-/// Chooses the grey of the colour image that belongs to the grey one.
+/// Chooses the grey of the colour image that corresponds to the grey image.
 pub(super) fn project(
     pair: &mut Pair,
     colour: &ColourImage,
@@ -84,7 +84,7 @@ pub(super) fn project(
     Ok(())
 }
 
-/// How often a projection is chosen.
+/// The most times that a projection is chosen; 0 if the pair is too small.
 fn rounds(size: Size) -> usize {
     if size.width.min(size.height) < 2 * LEAST_SIDE { 0 } else { ROUNDS }
 }
@@ -99,14 +99,14 @@ fn levels(size: Size) -> usize {
     levels
 }
 
-/// How often the pair is halved for the last disparities: as often as leaves [`ENOUGH`] pixels, otherwise once.
+/// How often the pair is halved for the last disparities: as often as [`ENOUGH`] pixels remain, but at least once.
 fn finest(size: Size) -> usize {
     let area = |k: usize| size.width.div_ceil(1 << k) * size.height.div_ceil(1 << k);
     let most = levels(size);
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
 }
 
-/// The options for disparities while learning from coarse to fine: along four directions if pixels are [`ENOUGH`].
+/// The options while learning from coarse to fine: four directions if a quarter of the size has [`ENOUGH`] pixels.
 fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
     let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
     StereoOptions { paths, ..*options }
@@ -125,7 +125,7 @@ fn nearest_to_zero(size: Size, options: &StereoOptions) -> Image<f32> {
     Image::filled(size, 1, 0.clamp(options.min_disparity, last) as f32)
 }
 
-/// Learns from a disparity of zero, then `runs − 1` times from the disparities by the table.
+/// Learns a table from a disparity of zero, then `runs − 1` times from the disparities that the last table gives.
 fn iterate(
     pair: &Pair,
     options: &StereoOptions,
@@ -143,13 +143,13 @@ fn iterate(
     Ok(table)
 }
 
-/// The table of the disparities of the pair (step 1), of the pair at half the size (step 2), at a quarter, and so on.
+/// The table learnt from disparities of the pair (step 1), of the pair at half the size (step 2), and so on.
 pub(super) fn from_disparities(pair: &Pair, disparity: (&Image<f32>, usize), cpu: &Cpu) -> CostTable {
     let compared = [View::Left, View::Right].map(|view| pair.compared(view));
     CostTable::learn(compared, disparity, pair.mask(View::Right), cpu)
 }
 
-/// Disparities by a table, those that pass the left-right check.
+/// Disparities computed with a table; those that fail the left-right check are invalid.
 fn disparities(
     pair: &Pair,
     options: &StereoOptions,
@@ -188,7 +188,7 @@ fn coarse_to_fine(
     let cpu = &cpu.begin_task("learn", first + (finest..pairs.len()).map(steps).sum::<usize>());
     let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, &cpu.part(first))?;
     for level in (finest..pairs.len()).rev() {
-        // The disparities by this level's table make the table of the next finer level, or of the pair.
+        // From the disparities with this level's table, the table of the next finer level, or of the pair, is learnt.
         let (options, cpu) = (halved(options, level + 1), cpu.part(steps(level)));
         let disparity = disparities(&pairs[level], &options, &table, workspace, &cpu)?;
         table = match level > finest {

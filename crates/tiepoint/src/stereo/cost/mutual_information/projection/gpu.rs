@@ -1,5 +1,5 @@
-//! The search for a projection on a device. Its state stays there. Every try is the same list of commands, which does
-//! nothing once the search has ended.
+//! The search for a projection on a device, where its state stays. Every try is the same list of commands, which has no
+//! effect once the search has ended.
 
 use super::super::VALUES;
 use super::super::information::gpu::{TALLY, information};
@@ -16,11 +16,11 @@ tiepoint_gpu::kernel! {
         write samples: u32 [2 * i128::from(grey_plane.row) * groups[1]],
         read colours (colours_plane: Plane): u8 [colours_plane.numbers(1)],
         read grey (grey_plane: Plane): u8 [grey_plane.numbers(1)],
-        /// The mask of the right view; rows of 0 numbers mean that the view holds something everywhere.
+        /// The mask of the right view; rows of length 0 mean that the view has data everywhere.
         read mask (mask_plane: Plane): u8 [mask_plane.numbers(1)],
         read disparity (disparity_plane: Plane): f32 [disparity_plane.numbers(1)],
     } {
-        /// Rows from one that is sampled to the next.
+        /// The distance between sampled rows.
         rows_apart: i32,
         /// 1 where the left view is the colour one, 0 where the right view is.
         of_left: i32,
@@ -51,9 +51,9 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Numbers of the state of a search: two projections, the step, and whether it is over.
+/// The number of values in the state of a search: two projections of four, the step, and whether the search is over.
 const STATE: usize = 10;
-/// The most projections of a try.
+/// The most projections that a try compares.
 const CANDIDATES: usize = 2 * STANDARDS.len();
 
 pub(in super::super) fn source() -> KernelSource {
@@ -80,7 +80,7 @@ pub(in super::super) fn source() -> KernelSource {
         .text(include_str!("projection.cl"))
 }
 
-/// Bytes that a search takes, samples aside.
+/// The bytes of memory of a search, without samples.
 pub(in super::super) const BYTES: u64 = {
     let numbers = size_of::<u32>() * TALLY + size_of::<f64>() * (VALUES * VALUES + 3 * VALUES);
     (CANDIDATES * numbers) as u64
@@ -119,7 +119,7 @@ impl GpuProjection {
         Ok(commands.zero(&self.information)?)
     }
 
-    /// The search by disparities of the left view at half the size; `grey` is what is compared of the other view.
+    /// Records the search by disparities of the left view at half the size; `grey` is the other view's compared image.
     pub(in super::super) fn search(
         &self,
         commands: &mut Commands,
@@ -157,11 +157,11 @@ impl GpuProjection {
         let chosen =
             Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };
         launch(&mut attempt, &self.program, [1, 1, 1], chosen)?;
-        // The standards, then their neighbours.
+        // First the standards, then neighbours of the best.
         (0..=TRIES).try_for_each(|_| Ok(commands.append(attempt.clone())?))
     }
 
-    /// Writes the values of the projection that was found.
+    /// Records the computation of the values of the projection that was found.
     pub(in super::super) fn project(&self, commands: &mut Commands, out: &GpuStack<u8>) -> Result<()> {
         let (across, groups) = covering(out.size(), 1);
         let arguments = Project {

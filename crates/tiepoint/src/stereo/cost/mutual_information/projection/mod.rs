@@ -8,13 +8,13 @@
 //! value = 255 (Σ w_c (c / 255)^p)^(1/p),   w ≥ 0,  Σ w_c = 1,  p = 1 or 2 (near light before gamma)
 //! ```
 //!
-//! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
-//! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in
-//! steps of ⅛ to ¹⁄₆₄, of at most [`TRIES`] tries. Weights other than these standards must have a fiftieth more
-//! information than the best standard, because in images of few colours many weights fit about equally well.
+//! where w and p are those whose values have the greatest mutual information (of the smoothed histogram) with the other
+//! image at the pixels that correspond by coarse disparities. The standards, which are luma, the mean and green, are
+//! tried first, then hill climbing in steps of ⅛ to ¹⁄₆₄, in at most [`TRIES`] tries. Other weights must have 2 % more
+//! information than the best standard, because in images with few colours many weights fit about equally well.
 //!
-//! [`gpu`] searches on a device, where the work must be known before it starts: it always makes [`TRIES`] tries, and
-//! those after the end of the search change nothing.
+//! [`gpu`] searches on a device, where the number of steps must be fixed before the start: it always makes [`TRIES`]
+//! tries, and those after the end of the search change nothing.
 //!
 //! **Numbers.** Integers, except for a square root and the information, f64 in a stated order.
 
@@ -39,10 +39,10 @@ const TRIES: usize = 20;
 const BETTER: f64 = 1.02;
 /// Rec. 709, Rec. 601, the mean and green.
 const STANDARDS: [[u32; 3]; 4] = [[2126, 7152, 722], [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
-/// From which channel a neighbour's weight is moved, and to which.
+/// For each neighbour: from which channel weight is moved, and to which.
 const WAYS: [(usize, usize); 6] = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
 
-/// How a colour becomes a value.
+/// How a colour becomes a grey value: the weights w of red, green and blue, and whether p = 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Projection {
     weights: [u32; 3],
@@ -50,16 +50,16 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// Rec. 709 luma, before anything is known.
+    /// Rec. 709 luma, the initial projection.
     pub(super) const LUMA: Self = Self { weights: STANDARDS[0], squares: false };
 
-    /// The standards, of the values and of their squares.
+    /// The standards with p = 1, then with p = 2.
     fn standards() -> Vec<Self> {
         let with = |squares| STANDARDS.map(|weights| Self { weights, squares });
         with(false).into_iter().chain(with(true)).collect()
     }
 
-    /// The same weights with the other power, and weights of which `step` is moved from one channel to another.
+    /// The same weights with the other power, and the weights after moving `step` from one channel to another.
     fn neighbours(self, step: u32) -> Vec<Self> {
         let moved = WAYS.map(|(from, to)| {
             let mut weights = self.weights;
@@ -111,7 +111,7 @@ impl Projection {
     }
 }
 
-/// Rows of a picture from one that is sampled to the next.
+/// The distance between the rows of a picture that are sampled.
 fn rows_apart(size: Size) -> usize {
     size.area().div_ceil(SAMPLED).max(1)
 }
@@ -120,7 +120,7 @@ fn rows_apart(size: Size) -> usize {
 pub(super) struct ColourImage {
     /// Red, green and blue in 8 bits, pixel by pixel.
     pub(super) channels: Image<u8>,
-    /// Which of the two it is.
+    /// Which view of the pair it is.
     pub(super) view: View,
 }
 
@@ -136,7 +136,7 @@ impl ColourImage {
         Ok(Some(Self { channels, view }))
     }
 
-    /// The projection by disparities at half the size.
+    /// The best projection by corresponding pixels, given disparities at half the size.
     pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
@@ -155,7 +155,7 @@ impl ColourImage {
         Projection::best(&samples, cpu)
     }
 
-    /// The values that a projection makes of the image.
+    /// The grey values that a projection gives for the image.
     pub(super) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
         let Size { width, height } = self.channels.size();
         let mut values = Image::new(Size::new(width, height));

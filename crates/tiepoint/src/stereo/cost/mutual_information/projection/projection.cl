@@ -1,7 +1,7 @@
 // The grey of a colour image that corresponds to a grey image: mod.rs.
 
 // The state of a search: the best projection so far, the best standard, the step of the weights (0 before the standards
-// are tried), and whether the search is over. A projection is the weights of red, green and blue, and whether it is of
+// are tried), and whether the search is over. A projection is the weights of red, green and blue, and whether it uses
 // squares.
 #define OWN 0
 #define STANDARD 4
@@ -49,15 +49,15 @@ FUNCTION u32 value_of(const Projection *p, const u32 colour[3]) {
     UNROLL
     for (i32 c = 0; c < 3; c++) sum += p->weights[c] * colour[c] * (p->squares != 0u ? colour[c] : 1u);
     if (p->squares == 0u) return (sum + UNIT / 2u) / UNIT;
-    // The root of sum / UNIT, to the nearest: r with (2 r - 1)^2 <= 4 sum / UNIT < (2 r + 1)^2.
+    // The root of sum / UNIT, rounded to nearest: r with (2 r - 1)^2 <= 4 sum / UNIT < (2 r + 1)^2.
     u32 root = (u32)(SQRT((f32)sum / (f32)UNIT) + 0.5f);
     if (root > 0u && (2u * root - 1u) * (2u * root - 1u) * UNIT > 4u * sum) root--;
     if ((2u * root + 1u) * (2u * root + 1u) * UNIT <= 4u * sum) root++;
     return root;
 }
 
-// Corresponding values: the colour, in a second part the grey, VALUES where nothing corresponds. A group is a part of a
-// sampled row.
+// Corresponding values of the samples: first all colours, then all greys, which are VALUES where nothing corresponds. A
+// group is a part of a sampled row.
 KERNEL(sample) {
     const i32 width = args.grey_plane.row, x = GROUP_X * VALUES + LANE_X, y = GROUP_Y * args.rows_apart;
     if (x >= width) return;
@@ -72,7 +72,7 @@ KERNEL(sample) {
     samples[all + i] = ABS(found) < INVALID && seen ? other : VALUES;
 }
 
-// The joint histogram of each candidate, rows by the values of the colours, and how many pixels are counted. A group
+// The joint histogram of each candidate, rows by the candidate's values, and the number of counted pixels. A group
 // counts a part of the samples for a candidate.
 KERNEL(count) {
     LOCAL u32 in_all;
@@ -92,7 +92,7 @@ KERNEL(count) {
     if (LANE_X == 0 && in_all > 0u) ATOMIC_ADD(&tally[TALLY - 1], in_all);
 }
 
-// Continues with the first of the best candidates, or with half the step. One group.
+// Moves to the first of the best candidates, or halves the step if none is better. Run by one group.
 KERNEL(choose) {
     LOCAL f64 sums[VALUES];
     if (state[OVER] != 0u) return;
