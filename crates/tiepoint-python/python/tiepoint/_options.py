@@ -90,7 +90,7 @@ class SurfOptions(Options):
         Filter sizes in an octave; maxima are searched in all but the first and the last. None: the preset's, 4 without
         one. Allowed: 3 to 8.
     step : {1, 2, 4}, optional
-        Pixels from sample to sample in the first octave; they double with every octave. None: the preset's, 1 without
+        Pixels from one sample to the next in the first octave; doubled with every octave. None: the preset's, 1 without
         one.
     upright : bool
         No orientation. For images that are not turned against each other.
@@ -246,10 +246,10 @@ class StereoOptions(Options):
         The number of directions along which costs are aggregated.
     p1 : int, optional
         Penalty of a change of disparity by one along a path, in units of the cost; by default 14 for ad-census, 10 for
-        census 5x5 and ad, 12 for mi. Defaults of the others are adjusted if they would contradict it.
+        census 5x5 and ad, 12 for mi. The defaults of P2 and least P2 are adjusted if they would contradict it.
     p2 : int, optional
-        Penalty of a larger change, where the image is smooth; by default 39, with larger census windows more; not below
-        P1. Allowed: 0 to 4000.
+        Penalty of a larger change, where the image is smooth; by default 39, and more with larger census windows; not
+        below P1. Allowed: 0 to 4000.
     p2_least : int, optional
         P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for ad-
         census, 14 for census 5x5, ad and mi. Between P1 and P2.
@@ -381,8 +381,8 @@ class CollectionOptions(Options):
     pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale", "list", "matches"}
         How pairs are chosen.
     exhaustive_up_to : int
-        Pairs auto: match all pairs if there are at most this many photographs. The device does not matter, so that the
-        database is the same on every device.
+        Pairs auto: match all pairs if there are at most this many photographs. The choice does not depend on the
+        device, so that the database is the same on every device.
     overlap : int
         Pairs sequence: match each photograph with this many that follow it, and with as many at distances that double:
         1, 2, 4, 8, … places after it. Allowed: 1 to 10000.
@@ -423,8 +423,8 @@ class CollectionOptions(Options):
     max_iterations : int
         The most samples for each model. Allowed: 1 to 1000000000.
     min_inlier_ratio : float
-        Draw enough samples to find, with the confidence, a model with this share of inliers, or with the fewest inliers
-        if that is more. Allowed: above 0, at most 1.
+        Draw enough samples to find, with the probability confidence, a model with this share of inliers, or with the
+        fewest inliers if that is more. Allowed: above 0, at most 1.
     min_inliers : int
         The fewest inliers of a model. Allowed: at least 8.
     min_essential_ratio : float
