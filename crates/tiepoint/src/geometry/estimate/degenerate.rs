@@ -293,7 +293,11 @@ impl Judge<'_> {
 
 /// Whether a homography explains so many inliers that noise and chance could explain the rest.
 fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
-    plane_of_most(all, judge, f, inliers).is_some_and(|plane| explains(&plane, all, f, inliers, 3))
+    plane_of_most(all, judge, f, inliers).is_some_and(|plane| {
+        let off_plane = all.as_kind(ModelKind::Homography).residuals(&plane);
+        let off = |i: &usize| off_plane[*i] > all.threshold * all.threshold;
+        all.is_parallax_chance(inliers, all.anywhere(f), off) || explains(&plane, all, f, inliers, 3)
+    })
 }
 
 /// Whether a rotation of the rays explains all inliers except as many as noise, repeated structure and chance could. A
@@ -337,9 +341,10 @@ fn explains(map: &Mat3, all: &Judge<'_>, f: &Mat3, inliers: &[usize], least: usi
         let share = (band / off_map[*i]).sqrt().min(1.0);
         (std::f64::consts::FRAC_2_PI * libm::asin(share)).max(anywhere)
     };
-    // Distant matches are stronger evidence, but there may be far more near ones.
-    [1.0, 4.0, 16.0, 64.0].into_iter().all(|beyond| {
-        let is_off = |i: &&usize| off_map[**i] > beyond * limit;
+    // Distant matches are stronger evidence, but there may be far more near ones, and wrong ones lie far away.
+    let ranges = [1.0, 4.0, 16.0, 64.0].map(|from| from..f64::INFINITY);
+    ranges.into_iter().chain([1.0..4.0, 4.0..16.0]).all(|range| {
+        let is_off = |i: &&usize| range.contains(&(off_map[**i] / limit));
         let agrees = |i: &&usize| is_off(i) && off_line[**i] <= band;
         let (off, wrong) = (inliers.iter().filter(agrees).count(), every.iter().filter(is_off).count());
         let p = every.iter().filter(is_off).map(near).sum::<f64>() / wrong as f64;
