@@ -35,7 +35,7 @@ pub struct DisparityView<'a> {
 pub fn usual_range(disparity: ImageView<'_, f32>) -> [f32; 2] {
     // A million pixels are enough to estimate the hundredths.
     let Size { width, height } = disparity.size();
-    let seen = (0..width * height).step_by((width * height >> 20).max(1));
+    let seen = (0..width * height).step_by(((width * height) >> 20).max(1));
     let seen = seen.map(|i| disparity.row(i / width)[i % width]);
     let mut valid: Vec<f32> = seen.filter(|v| v.is_finite()).collect();
     if valid.is_empty() {

@@ -349,7 +349,8 @@ fn one_colour_without_data_spoils_the_grey_of_floats_but_not_of_words() {
     let (cpu, options, size) = (Cpu::sequential(), ReadOptions::default(), Size::new(40, 30));
     let (_folder, file) = scratch("tif");
     let seen = |mark: f32, as_words: bool| {
-        let value = |i: usize| if i % 3 == 0 && i / 3 % 40 < 9 { mark } else { 100.0 + (i % 97) as f32 };
+        let value =
+            |i: usize| if i.is_multiple_of(3) && i / 3 % 40 < 9 { mark } else { 100.0 + (i % 97) as f32 };
         let data: Vec<f32> = (0..size.area() * 3).map(value).collect();
         let image: AnyImage = match as_words {
             true => Image::from_vec(data.iter().map(|v| *v as u16).collect(), size, 3).unwrap().into(),

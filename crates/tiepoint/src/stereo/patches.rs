@@ -102,7 +102,7 @@ impl Patches {
             let greys = Greys { left, right };
             (greys.on_grid(disparity, cpu), greys.beyond(disparity, mask, range, cpu))
         }));
-        let rows: Vec<([f64; 2], f64)> = told.iter().filter_map(|(rows, ..)| *rows).collect();
+        let rows: Vec<Rows> = told.iter().filter_map(|(rows, ..)| *rows).collect();
         let is_level = || {
             let extent = [size.width, size.height].map(|side| side as f64);
             Plane::through(rows.iter().copied())
@@ -154,6 +154,9 @@ fn of_usual_size<'a>(pair: [AnyCow<'a>; 2], cpu: &Cpu) -> [AnyCow<'a>; 2] {
 /// The contrast of a pixel's patch, and the share of the points beside that are less like it than the matched one.
 type Fit = [f32; 2];
 
+/// A pixel, and by how many rows the matched point is below it.
+type Rows = ([f64; 2], f64);
+
 /// The spacing of the grid.
 fn grid_step(size: Size) -> usize {
     (size.area() as f64 / SAMPLES as f64).sqrt().max(1.0) as usize
@@ -169,11 +172,7 @@ struct Greys<'a, L, R> {
 impl<L: Pixel, R: Pixel> Greys<'_, L, R> {
     /// For each pixel of the grid with a disparity: the difference of rows, how well the matched point fits, and the
     /// contrast of its patch.
-    fn on_grid(
-        self,
-        disparity: ImageView<'_, f32>,
-        cpu: &Cpu,
-    ) -> Vec<(Option<([f64; 2], f64)>, Option<Fit>, f32)> {
+    fn on_grid(self, disparity: ImageView<'_, f32>, cpu: &Cpu) -> Vec<(Option<Rows>, Option<Fit>, f32)> {
         let size = disparity.size();
         let border = HALF[1] + REACH;
         let step = grid_step(size);

@@ -28,10 +28,11 @@ pub(super) fn kept(text: &str) -> Option<String> {
         let [name, value] = [name, item.text()?].map(escaped);
         Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
     });
-    of_items(items.collect())
+    of_items(items)
 }
 
-fn of_items(items: String) -> Option<String> {
+fn of_items(items: impl Iterator<Item = String>) -> Option<String> {
+    let items: String = items.collect();
     (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
 }
 
@@ -46,7 +47,7 @@ pub(in crate::image) fn of_elements(root: Node<'_, '_>) -> Option<String> {
             Some(format!("<Item name=\"{name}\" sample=\"{sample}\" role=\"{role}\">{value}</Item>"))
         })
     });
-    of_items(items.collect())
+    of_items(items)
 }
 
 /// The items of a band, counted from 0, as elements of a GDAL virtual raster.
