@@ -156,6 +156,18 @@ pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     (0..3).filter_map(move |i| root(cuts[i], cuts[i + 1]))
 }
 
+/// The factors of terms whose sums are nearest to these values by least squares; none if they are not determined.
+pub(crate) fn least_squares<const N: usize>(rows: impl Iterator<Item = ([f64; N], f64)>) -> Option<[f64; N]> {
+    let (mut matrix, mut sums) = ([[0.0; N]; N], [0.0; N]);
+    for (terms, value) in rows {
+        for r in 0..N {
+            sums[r] += terms[r] * value;
+            (0..N).for_each(|c| matrix[r][c] += terms[r] * terms[c]);
+        }
+    }
+    solve(&mut matrix, &mut sums)
+}
+
 /// z = c₀ + c₁ x + c₂ y.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plane([f64; 3]);
@@ -163,15 +175,7 @@ pub(crate) struct Plane([f64; 3]);
 impl Plane {
     /// The plane of least squares through values z at places (x, y); none if these are on a line.
     pub(crate) fn through(values: impl Iterator<Item = ([f64; 2], f64)>) -> Option<Self> {
-        let (mut matrix, mut sums) = ([[0.0; 3]; 3], [0.0; 3]);
-        for ([x, y], z) in values {
-            let terms = [1.0, x, y];
-            for r in 0..3 {
-                sums[r] += terms[r] * z;
-                (0..3).for_each(|c| matrix[r][c] += terms[r] * terms[c]);
-            }
-        }
-        solve(&mut matrix, &mut sums).map(Self)
+        least_squares(values.map(|([x, y], z)| ([1.0, x, y], z))).map(Self)
     }
 
     pub(crate) fn at(&self, [x, y]: [f64; 2]) -> f64 {

@@ -16,6 +16,7 @@ mod affine;
 mod agreement;
 pub(crate) mod gpu;
 mod half;
+mod lens;
 mod output_frame;
 mod relative;
 mod self_calibrate;
