@@ -167,8 +167,8 @@ impl World {
 #[cfg(unix)]
 const NOBODY: u32 = 65_534;
 
-/// The program. File permissions must bind the account that runs it, so where the tests run as root, which they do not
-/// bind, it is a copy in `folder`, which the account `nobody` runs.
+/// The program. Root may read and write whatever file permissions say, so where root runs the tests this is a copy in
+/// `folder` for the account `nobody`.
 fn program(folder: &Folder) -> PathBuf {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tiepoint"));
     #[cfg(unix)]

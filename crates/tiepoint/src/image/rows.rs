@@ -82,8 +82,8 @@ impl Request<'_> {
         Layout::usual(channels).with_band(self.options.band)
     }
 
-    /// To be called when the header has been read, before pixels of type `T`. If only `shape` is wanted, stores it and
-    /// fails, which ends the reading.
+    /// Readers call it between the header and pixels of type `T`. If only `shape` is wanted, it stores that and fails,
+    /// which ends the reading.
     pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
         let Some(shape) = self.shape else { return Ok(()) };
         shape.set(Some((size, T::KIND)));
