@@ -156,16 +156,10 @@ fn announce(ahead: &Forecast, collection: &Collection, output: Option<&Path>, co
 }
 
 /// Free bytes on the disk of `path` or of its folder; `None` if the system does not report it.
-#[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = if path.exists() { path } else { folder };
-    rustix::fs::statvfs(place).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<u64> {
-    None
+    fs4::available_space(place).ok()
 }
 
 impl UnreadableArguments {
