@@ -1,6 +1,7 @@
 //! Collections: the stages of a work folder, and its contents.
 
-use crate::device::{abandonable, device_of, interruptible, run_on};
+use crate::call::{abandonable, interruptible};
+use crate::device::{device_of, run_on};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::{Limits, limits};

@@ -1,8 +1,8 @@
 //! Results in a device's memory, as arrays for other programs.
 
-use crate::device::Detached;
 use crate::dlpack::{self, CPU, CUDA, DataType, Exported, consumer_stream};
 use crate::errors::{raised, wrong_image};
+use crate::fork::Detached;
 use crate::image::{image_shape, shaped};
 use crate::tensor::name_of;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -112,7 +112,7 @@ impl DeviceArray {
     fn gpu(&self) -> PyResult<&Gpu> {
         match self.process == std::process::id() {
             true => Ok(self.numbers.gpu()),
-            false => Err(raised(crate::device::forked(&self.device()))),
+            false => Err(raised(crate::fork::forked(&self.device()))),
         }
     }
 

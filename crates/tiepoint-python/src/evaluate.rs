@@ -1,6 +1,6 @@
 //! Scores against the truth.
 
-use crate::device::abandonable;
+use crate::call::abandonable;
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::geometry::correspondences;

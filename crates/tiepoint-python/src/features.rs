@@ -1,9 +1,10 @@
 //! Features as arrays, on the host and on a device.
 
-use crate::device::{Detached, Device, device_of, forked};
+use crate::device::{Device, device_of};
 use crate::device_array::{DeviceArray, Numbers};
 use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image};
+use crate::fork::{Detached, forked};
 use crate::image::{rows, table, values, vector};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use numpy::ndarray::ArrayView2;

@@ -1,11 +1,12 @@
 //! Files: images, features, matches, disparities, points, calibrations, homographies.
 
-use crate::device::{abandonable, bytes, count, writing};
+use crate::call::{abandonable, writing};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
 use crate::geometry::model_of;
 use crate::image::{Input, any_output, output, rows, table, values, vector};
 use crate::matching::NamedModel;
+use crate::options::{bytes, count};
 use crate::stereo::with_nan;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

@@ -1,8 +1,9 @@
 //! Detectors of features: options, images of the host and of a device.
 
-use crate::device::{Detached, Device, OfProcess, device_of};
+use crate::device::{Device, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
+use crate::fork::{Detached, OfProcess};
 use crate::image::{Input, image_shape, mask, mask_view, vector};
 use crate::options::Options;
 use crate::picture::mask_there;

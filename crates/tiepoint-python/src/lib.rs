@@ -1,7 +1,7 @@
 //! The compiled half of the Python package `tiepoint`: arrays in, arrays out, no algorithm.
 //!
 //! The public interface is in `python/tiepoint/`: options, results and their documentation. This crate reads arrays
-//! without a copy (`image`), runs the library without the interpreter's lock (`device`), and returns results as arrays
+//! without a copy (`image`), runs the library without the interpreter's lock (`device`, `call`), and returns results as arrays
 //! over Rust's memory. There is one file for each topic; each function here calls one function of the library.
 
 // `cargo test --workspace --lib` compiles it as a test in spite of `test = false`; pytest tests it.
@@ -18,6 +18,7 @@ macro_rules! dict {
     }};
 }
 
+mod call;
 mod collection;
 mod device;
 mod device_array;
@@ -29,6 +30,7 @@ mod features;
 mod files;
 mod filters;
 mod finder;
+mod fork;
 mod geometry;
 mod image;
 mod matching;
@@ -52,9 +54,11 @@ mod _core {
     use pyo3::types::PyInt;
 
     #[pymodule_export]
+    use crate::call::watch;
+    #[pymodule_export]
     use crate::collection::{Collection, Results};
     #[pymodule_export]
-    use crate::device::{Device, devices, finish_background, pause_opening, resume_opening, watch};
+    use crate::device::{Device, devices, finish_background};
     #[pymodule_export]
     use crate::device_array::DeviceArray;
     #[pymodule_export]
@@ -73,6 +77,8 @@ mod _core {
     use crate::filters::{blobs, convolve, gauss, hessian, integral, resample, sobel};
     #[pymodule_export]
     use crate::finder::Finder;
+    #[pymodule_export]
+    use crate::fork::{pause_opening, resume_opening};
     #[pymodule_export]
     use crate::geometry::{apply, essential, estimate, invert, residuals, warp};
     #[pymodule_export]

@@ -13,7 +13,7 @@ use tiepoint::feature::surf::{SurfOptions, SurfPreset};
 use tiepoint::geometry::RobustOptions;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::matching::MatchOptions;
-use tiepoint::options::{Kind, Named, OptionTable, Value};
+use tiepoint::options::{self, Kind, Named, OptionTable, Value};
 use tiepoint::register::Rematch;
 use tiepoint::stereo::StereoOptions;
 
@@ -168,4 +168,27 @@ fn table<T: OptionTable + Default>(all: &Bound<'_, PyDict>, name: &str, presets:
     });
     let fields = fields.collect::<PyResult<Vec<_>>>()?;
     all.set_item(name, (T::ABOUT.trim(), fields))
+}
+
+/// The value of this option in bytes: a number, or text as [`options::bytes`] takes it.
+pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    amount(option, value, options::bytes, options::BYTES)
+}
+
+/// The value of this option as a count: a number, or text as [`options::count`] takes it.
+pub(crate) fn count(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    amount(option, value, options::count, options::COUNT)
+}
+
+fn amount(
+    option: &str,
+    value: &Bound<'_, PyAny>,
+    read: fn(&str) -> Option<u64>,
+    expected: &str,
+) -> PyResult<u64> {
+    if let Ok(number) = value.extract::<u64>() {
+        return Ok(number);
+    }
+    let text = value.str()?.to_string();
+    read(&text).ok_or_else(|| wrong_option(&format!("option {option} is {text}: expected {expected}")))
 }

@@ -1,9 +1,10 @@
 //! Images where the caller has them: in the host's memory, or on a GPU, on which their results stay.
 
-use crate::device::{Detached, device_of, run_sized_on};
+use crate::device::{device_of, run_sized_on};
 use crate::device_array::DeviceArray;
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
+use crate::fork::Detached;
 use crate::image::{Input, Shape, any_output, image_shape, mask, mask_view};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Reports: one HTML file that shows a result.
 
-use crate::device::abandonable;
+use crate::call::abandonable;
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::files::calibration_of;

@@ -1,10 +1,12 @@
 //! Dense stereo: disparities, depth, points.
 
-use crate::device::{Detached, Device, abandonable, device_of, run_on};
+use crate::call::abandonable;
+use crate::device::{Device, device_of, run_on};
 use crate::device_array::{DeviceArray, Numbers};
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
+use crate::fork::Detached;
 use crate::image::{Input, mask, mask_view, output, rows, volume_shape};
 use crate::matching::{Assessed, assessed};
 use crate::options::Options;

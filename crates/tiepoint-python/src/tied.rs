@@ -1,9 +1,9 @@
 //! Two pictures tied together, on a GPU where both lie on one, otherwise on the host.
 
-use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
 use crate::finder::{Finder, searched_mask};
+use crate::fork::Detached;
 use crate::image::mask_view;
 use crate::matching::tie_dict;
 use crate::picture::{Picture, mask_on_host, mask_there};

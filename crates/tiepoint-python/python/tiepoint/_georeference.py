@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import ImageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+
     #: a, b, c, d, e, f as ``affine.Affine`` has them.
     _Coefficients = tuple[float, float, float, float, float, float]
+
+
+class Gcp(NamedTuple):
+    """A ground control point, with the fields and order of ``rasterio.control.GroundControlPoint``.
+
+    Parameters
+    ----------
+    row, col : float
+        Place in the moving raster; (0, 0) is the outer corner of its first pixel, as in GDAL.
+    x, y, z : float
+        Place on the map, in the reference's coordinates; z is 0.
+    """
+
+    row: float
+    col: float
+    x: float
+    y: float
+    z: float
 
 
 def coefficients(transform: Any) -> _Coefficients:
@@ -88,3 +108,10 @@ def name(crs: Any) -> str:
     """A short name of the CRS."""
     code = epsg(crs)
     return wkt(crs).partition(",")[0] if code is None else f"EPSG:{code}"
+
+
+def fits(value: float, dtype: np.dtype[Any]) -> bool:
+    """Whether a type of integers has a value."""
+    import numpy as np
+
+    return float(value).is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max

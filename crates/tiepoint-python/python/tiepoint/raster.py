@@ -16,16 +16,15 @@ import functools
 import json
 import math
 import os
-import re
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from . import _arrays, _core, _georeference, _register
+from . import _arrays, _core, _datasets, _georeference, _register, _virtual
 from ._base import Result
 from ._geometry import Model, warp
+from ._georeference import Gcp
 from ._register import Registration
 from ._warn import warn
-from .errors import FormatError, ImageError, OptionError
+from .errors import ImageError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,24 +43,6 @@ if TYPE_CHECKING:
     _Filled = tuple[np.dtype[Any], float | None, float]
 
 __all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
-
-
-class Gcp(NamedTuple):
-    """A ground control point, with the fields and order of ``rasterio.control.GroundControlPoint``.
-
-    Parameters
-    ----------
-    row, col : float
-        Place in the moving raster; (0, 0) is the outer corner of its first pixel, as in GDAL.
-    x, y, z : float
-        Place on the map, in the reference's coordinates; z is 0.
-    """
-
-    row: float
-    col: float
-    x: float
-    y: float
-    z: float
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -154,10 +135,10 @@ class Raster(Result):
             if nodata in used or not (values[holes] == nodata).all():
                 everywhere = holes.any(0)
                 return everywhere
-        elif self.nodata is None or not _fits(nodata, values.dtype):
+        elif self.nodata is None or not _georeference.fits(nodata, values.dtype):
             values = values.astype(np.uint8) if values.dtype.kind == "b" else values
             ends, between = np.iinfo(values.dtype), used[:-1][used[1:] != used[:-1] + 1] + 1
-            candidates = [fill] * _fits(fill, values.dtype) + [ends.min, ends.max, *between[:1].tolist()]
+            candidates = [fill] * _georeference.fits(fill, values.dtype) + [ends.min, ends.max, *between[:1].tolist()]
             nodata = next((v for v in candidates if v not in used), None)
             if nodata is None:
                 raise ImageError(
@@ -431,27 +412,7 @@ class RasterRegistration(Result):
         OptionError
             When rasterio finds in the file neither `moving` nor a window with its transform.
         """
-        from xml.sax.saxutils import escape, quoteattr
-
-        dtype = self.moving.values.dtype
-        kind = {"b": "Byte", "u": "UInt", "i": "Int", "f": "Float"}[dtype.kind] + str(8 * dtype.itemsize)
-        kind = "Byte" if kind in ("Byte8", "UInt8") else kind
-        name, part, bands = _stored(source, self.moving)
-        projection = "" if self.reference.crs is None else f" Projection={quoteattr(_georeference.wkt(self.reference.crs))}"
-        height, width = self.moving.shape
-        lines = [f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">', f"  <GCPList{projection}>"]
-        for number, (row, col, x, y, z) in enumerate(self.gcps, 1):
-            lines.append(f'    <GCP Id="{number}" Pixel="{col!r}" Line="{row!r}" X="{x!r}" Y="{y!r}" Z="{z!r}"/>')
-        lines.append("  </GCPList>")
-        sources = [(kind, f' band="{n}"', about, str(stored)) for n, (stored, about) in enumerate(bands, 1)]
-        if self.moving._is_masked():
-            # That of the file, or its alpha band, which is not among the bands that were read.
-            sources.append(("Byte", "", "", "mask,1"))
-        for kind, band, about, stored in sources:
-            simple = f'<SourceFilename relativeToVRT="0">{escape(name)}</SourceFilename><SourceBand>{stored}</SourceBand>{part}'
-            line = f'<VRTRasterBand dataType="{kind}"{band}>{about}<SimpleSource>{simple}</SimpleSource></VRTRasterBand>'
-            lines.append(f"  {line}" if band else f"  <MaskBand>{line}</MaskBand>")
-        _core.write_text(path, "\n".join([*lines, "</VRTDataset>", ""]))
+        _core.write_text(path, _virtual.text(self.moving, source, self.gcps, self.reference.crs))
 
     def to_geojson(self, path: _Path) -> None:
         """Write the verified tie points as GeoJSON: points on the map with their pixels and residuals.
@@ -512,14 +473,14 @@ def read(raster: Any) -> Raster:
             raise ImageError(f"a raster has {len(raster)} parts: expected (values, transform, crs, nodata)")
         return Raster(*raster)
     if isinstance(raster, (str, os.PathLike)):
-        return _of_file(raster)
+        return Raster(*_datasets.of_file(raster))
     if hasattr(raster, "data_vars"):
         names = ", ".join(map(repr, raster.data_vars))
         raise ImageError(f"the raster is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
     if hasattr(raster, "read_masks"):
-        return _of_dataset(raster)
+        return Raster(*_datasets.of_dataset(raster))
     if hasattr(raster, "dims") and hasattr(raster, "coords"):
-        return _of_data_array(raster)
+        return Raster(*_datasets.of_data_array(raster))
     if hasattr(raster, "__array__") or hasattr(raster, "__dlpack__"):
         return Raster(raster)
     raise ImageError(
@@ -586,7 +547,7 @@ def register(
     if "fill" in options:
         raise OptionError(f"option fill is {options['fill']}: expected none; nodata is the value of pixels without input")
     fixed, laid = read(reference), read(moving)
-    if interpolation != "nearest" and _has_palette(moving):
+    if interpolation != "nearest" and _datasets.has_palette(moving):
         warn(
             f"the moving raster holds indices of a palette, which {interpolation} interpolation mixes: expected "
             'interpolation="nearest" for classes',
@@ -624,16 +585,6 @@ def _unnamed(raster: Raster, band: int) -> tuple[float, int] | None:
             if 0 < 2 * (high - low) < max(low - mark, mark - high):
                 return mark, count
     return None
-
-
-def _has_palette(raster: Any) -> bool:
-    """Whether a file or dataset of rasterio holds indices of a palette."""
-    if isinstance(raster, (str, os.PathLike)):
-        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        with rasterio.open(raster) as dataset:
-            return _has_palette(dataset)
-    return any(getattr(colour, "name", "") == "palette" for colour in getattr(raster, "colorinterp", ()))
 
 
 def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
@@ -701,18 +652,11 @@ def _filled(moving: Raster, nodata: float | None) -> _Filled:
     if kept.kind == "f":
         fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype.newbyteorder("=")) else float(given)
         return kept, fill, fill
-    if given is None or _fits(given, kept):
+    if given is None or _georeference.fits(given, kept):
         return kept, given, given or 0
     if nodata is not None:
         raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
     return kept, None, 0
-
-
-def _fits(value: float, dtype: np.dtype[Any]) -> bool:
-    """Whether a type of integers has a value."""
-    import numpy as np
-
-    return float(value).is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
 def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -727,184 +671,3 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _is_whole(dtype: np.dtype[Any]) -> bool:
     """Whether the library computes with values of this type as they are, not as floats."""
     return dtype.kind == "u" and dtype.itemsize <= 2
-
-
-def _of_file(path: str | os.PathLike[str]) -> Raster:
-    """The raster in a file, which rasterio opens."""
-    try:
-        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise ImageError(
-            f"the raster is a path, {os.fspath(path)!r}, which rasterio would open, but it is not installed: expected a "
-            "DataArray, a Raster or a tuple (values, transform, crs, nodata)"
-        ) from error
-    with rasterio.open(path) as dataset:
-        return _of_dataset(dataset)
-
-
-def _of_dataset(dataset: Any) -> Raster:
-    """A dataset of rasterio, whose transform is the identity if it has no place on the map."""
-    import numpy as np
-
-    colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
-    indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
-    if not indices:
-        names = getattr(dataset, "subdatasets", ())
-        raise ImageError(
-            f"the dataset is a container of {len(names)} others: expected one of them, such as {names[0]!r}"
-            if names
-            else "the dataset has no band but alpha"
-        )
-    transform = dataset.transform
-    if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
-        transform = None
-    first = [colours[i - 1] for i in indices[:3] if i <= len(colours)]
-    searched = ((1, 2, 3) if first == ["red", "green", "blue"] else (1,)) if colours else None
-    # Not GDAL's mask of the dataset, which is that of the fourth band where the first is red.
-    values, mask = dataset.read(indices), functools.reduce(np.logical_or, map(dataset.read_masks, indices))
-    if alpha := [i for i in dataset.indexes if i not in indices]:
-        # GDAL's masks have alpha only of two bands and of four.
-        mask = mask & (dataset.read(alpha) != 0).all(0)
-    nodata, *others = nodatas = [dataset.nodatavals[i - 1] for i in indices]
-    if any(repr(other) != repr(nodata) for other in others):
-        # Each band has its own, as of `gdalbuildvrt -separate`; a raster has one.
-        fill = next((v for v in nodatas if v is not None and (values.dtype.kind == "f" or _fits(v, values.dtype))), None)
-        values, nodata = np.ma.masked_array(values, dataset.read_masks(indices) == 0, fill_value=fill), None
-    names = ("colorinterp", "descriptions", "scales", "offsets", "units")
-    about: dict[str, Any] = {name: tuple(told[i - 1] for i in indices) for name in names if (told := getattr(dataset, name, ()))}
-    if "palette" in colours:
-        # Its colours are not read.
-        about.pop("colorinterp")
-    points, crs = getattr(dataset, "gcps", ((), None))
-    if transform is None and points:
-        about["gcps"] = [Gcp(p.row, p.col, p.x, p.y, p.z or 0) for p in points], crs
-    return Raster(values, transform, dataset.crs, nodata, mask, searched, about)
-
-
-def _stored(source: str | os.PathLike[str], moving: Raster) -> tuple[str, str, list[tuple[int, str]]]:
-    """What a virtual raster of GDAL says of the file of `moving`: its name, the part of it that `moving` is, and the number of
-    each band but alpha with its elements. If rasterio cannot open it, all but the name is that of `moving`."""
-    from xml.sax.saxutils import escape
-
-    def empty(nodata: float | None) -> str:
-        return "" if nodata is None else f"<NoDataValue>{float(nodata)!r}</NoDataValue>"
-
-    name, plain = os.fspath(source), [(n, empty(moving.nodata)) for n in range(1, len(moving.bands) + 1)]
-    if os.path.exists(name) or not re.match(r"/vsi|\w[\w+]+:", name):
-        # Others are names of GDAL's: /vsizip/…, HDF5:"a.h5"://a.
-        name = os.path.abspath(name)
-    try:
-        import rasterio  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        with warnings.catch_warnings():
-            # A picture needs no place of its own on the map.
-            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-            dataset = rasterio.open(source)
-    except (ImportError, OSError):
-        return name, "", plain
-    told = []
-    with dataset:
-        if re.match(r"\w[\w+]+://", name):
-            # A name of rasterio's, such as zip://…!…, which GDAL does not read.
-            name = (dataset.files or [name])[0]
-        part, nodatas = _part(moving, dataset, source), dataset.nodatavals
-        if moving.nodata is not None and not math.isnan(moving.nodata) and len(set(nodatas)) == 1:
-            nodatas = [moving.nodata] * dataset.count
-        of_bands = zip(dataset.descriptions, dataset.units, dataset.scales, dataset.offsets, nodatas, dataset.colorinterp, strict=True)
-        for band, (description, unit, scale, offset, nodata, colour) in enumerate(of_bands, 1):
-            parts = [f"<Description>{escape(description)}</Description>"] if description else []
-            parts += [f"<UnitType>{escape(unit)}</UnitType>"] if unit else []
-            parts += [f"<Offset>{offset!r}</Offset>", f"<Scale>{scale!r}</Scale>"] if (scale, offset) != (1, 0) else []
-            if colour.name in ("gray", "red", "green", "blue"):
-                parts.append(f"<ColorInterp>{colour.name.capitalize()}</ColorInterp>")
-            if colour.name != "alpha":
-                told.append((band, "".join((empty(nodata), *parts))))
-    return name, part, told if len(told) == len(plain) else plain
-
-
-def _part(moving: Raster, dataset: Any, source: str | os.PathLike[str]) -> str:
-    """The element of a virtual raster that names the part of a dataset that `moving` is; nothing if it is all of it."""
-    import numpy as np
-
-    (height, width), size = moving.shape, (dataset.width, dataset.height)
-    start, end = np.zeros(2), np.array([width, height])
-    if moving.transform is not None:
-        a, b, c, d, e, f = _georeference.coefficients(dataset.transform)
-        outer = moving.to_map([start - 0.5, end - 0.5]) - (c, f)
-        start, end = np.linalg.solve([[a, b], [d, e]], outer.T).T
-    near = np.round([start, end])
-    is_upright = np.abs(near - (start, end)).max() < 0.01 and (near[1] - near[0] == (width, height)).all()
-    if size == (width, height):
-        # Xarray has rows of NetCDF from south to north, and tp.read turns pictures as EXIF says.
-        is_mirrored = not is_upright and np.abs(np.sort((start, end), 0) - ((0, 0), size)).max() < 0.01
-        is_stored = np.array_equal(dataset.read(1, window=((0, 1), (0, width)))[0], moving.bands[0, 0])
-        if not is_mirrored and (is_stored or not _is_turned(moving, source)):
-            return ""
-    elif moving.transform is not None and is_upright and near.min() >= 0 and (near[1] <= size).all():
-        x, y = near[0].astype(int).tolist()
-        rect = f'xSize="{width}" ySize="{height}"/>'
-        return f'<SrcRect xOff="{x}" yOff="{y}" {rect}<DstRect xOff="0" yOff="0" {rect}'
-    raise OptionError(
-        f"the moving raster, {width}x{height} pixels, is neither the file as GDAL reads it, {size[0]}x{size[1]}, nor a part "
-        "of it by its transform: expected what rasterio reads, or tp.read(path, orient=False)"
-    )
-
-
-def _is_turned(moving: Raster, source: str | os.PathLike[str]) -> bool:
-    """Whether `moving` is what `tiepoint.read` has turned as the file says."""
-    import numpy as np
-
-    try:
-        upright, stored = (Raster(_core.read(source, (None, None), orient)).values for orient in (True, False))
-    except (FormatError, OSError):
-        return False
-    return np.array_equal(upright, moving.values) and not np.array_equal(stored, moving.values)
-
-
-#: The names of the dimensions of rows and columns.
-_ROWS, _COLUMNS = ("y", "lat", "latitude"), ("x", "lon", "longitude")
-
-
-def _of_data_array(array: Any) -> Raster:
-    """A DataArray: dimensions by name; transform, CRS and nodata from ``spatial_ref``, the coordinates and the attributes,
-    and from rioxarray if that is imported and has more of them."""
-    import numpy as np
-
-    dims = [str(d) for d in array.dims]
-    rows, columns = (next((d for d in dims if d in names), None) for names in (_ROWS, _COLUMNS))
-    if rows is None or columns is None or len(dims) not in (2, 3):
-        raise ImageError(f"the array has the dimensions {tuple(dims)}: expected y and x, and at most one of bands")
-    order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
-    values = array.values.transpose(order)
-    told = {**getattr(array, "encoding", {}), **array.attrs}
-    # The name of the grid mapping, by CF; otherwise those that GDAL's programs give it.
-    names = (str(told.get("grid_mapping", "")).partition(":")[0], "spatial_ref", "crs")
-    mapping = next((name for name in names if name in array.coords), None)
-    known: dict[str, Any] = {} if mapping is None else dict(array.coords[mapping].attrs)
-    transform: Any = None
-    if "GeoTransform" in known:
-        c, a, b, f, d, e = (float(v) for v in str(known["GeoTransform"]).split())
-        transform = (a, b, c, d, e, f)
-    if rows in array.coords and columns in array.coords:
-        x, y = (array.coords[name].values for name in (columns, rows))
-        transform = _georeference.placed(x[None, :], y[:, None], transform)
-    elif "xc" in array.coords and "yc" in array.coords:
-        x, y = (array.coords[name].transpose(rows, columns).values for name in ("xc", "yc"))
-        transform = _georeference.placed(x, y, transform)
-    elif transform is None and hasattr(array, "rio"):
-        transform = array.rio.transform()
-        if transform is not None and _georeference.coefficients(transform) == (1, 0, 0, 0, 1, 0):
-            transform = None
-    # What xarray decoded has NaN for the nodata in `encoding`, which is that of the packed numbers.
-    marked = array.attrs if values.dtype.kind == "f" else told
-    nodata = next((marked[k] for k in ("_FillValue", "missing_value", "nodata") if marked.get(k) is not None), None)
-    crs = known.get("crs_wkt") or known.get("spatial_ref")
-    if hasattr(array, "rio"):
-        crs = crs if array.rio.crs is None else array.rio.crs
-        nodata = array.rio.nodata if nodata is None else nodata
-    valid = array.coords.get("valid")
-    # A mask says that the bands come first, however narrow they are.
-    mask = np.ones(values.shape[1:], bool) if values.ndim == 3 else None
-    if valid is not None and {rows, columns} == set(valid.dims):
-        mask = valid.transpose(rows, columns).values
-    return Raster(values, transform, crs, nodata, mask)
