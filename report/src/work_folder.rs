@@ -5,7 +5,7 @@
 use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View, counted};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tiepoint::assess::{CollectionEvidence, PairCounts};
+use tiepoint::assess::PairCounts;
 use tiepoint::by_pixel;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
@@ -70,7 +70,7 @@ impl CollectionPage {
         };
         let view = CollectionView { images, pairs, tried: those, caption: String::new() };
         let mut section = Section::new("Pairs")
-            .assessed(Some(CollectionEvidence::of(count, unread.len(), &counts).assess()))
+            .assessed(Some(collection.evidence(unread.len(), &counts).assess()))
             .tile("photographs", counted(count))
             .tile("verified pairs", counted(verified))
             .tile("inliers", counted(inliers as usize))

@@ -178,8 +178,7 @@ pub fn export_beside<E: From<Error>>(
             exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
         }
     }
-    let photographs = collection.photographs().len();
-    exported.evidence = CollectionEvidence::of(photographs, photographs - exported.images, &counts);
+    exported.evidence = collection.evidence(collection.photographs().len() - exported.images, &counts);
     drop(tables);
     database.execute_batch("COMMIT").map_err(fault)?;
     database.close().map_err(|(_, e)| fault(e))?;

@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tiepoint::assess::CollectionEvidence;
 use tiepoint::collection::{CollectionOptions, PhotographFeatures, Shard, VerifiedPair, WrittenPairs};
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::ReadOptions;
@@ -257,8 +256,7 @@ impl Collection {
                 p.cpu.check()?;
                 counts.extend(results.pairs_of(block)?.iter().map(VerifiedPair::counts));
             }
-            let unreadable = self.collection.status(&p.cpu)?.unreadable.len();
-            Ok(CollectionEvidence::of(self.collection.photographs().len(), unreadable, &counts))
+            Ok(self.collection.evidence(self.collection.status(&p.cpu)?.unreadable.len(), &counts))
         })?;
         assessed(py, Some(&found.assess()))
     }
@@ -275,6 +273,7 @@ impl Collection {
             "searched": found.searched,
             "features": found.features,
             "unreadable": found.unreadable,
+            "refused": found.refused,
             "pairs": found.pairs,
             "tried": found.tried,
             "left_out": found.left_out,

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
         Some(Stage::Features { part, unreadable, limits }) => {
             let collection = open(&part.work)?.with_limits(limits.options());
             let found = features_of_part(&collection, part.shard, context);
-            go_on(found.and_then(|found| unreadable.check(0, &found, &collection)), true)
+            go_on(found.and_then(|found| unreadable.check(&found, &collection)), true)
         }
         Some(Stage::Pairs(a)) => go_on(choose(&open(&a.work)?, a.shard, context), true),
         Some(Stage::Match(a)) => {
@@ -104,7 +104,7 @@ fn after_scan(
         }
         features(collection, Shard::ALL, context)
     })?;
-    arguments.unreadable.check(scanned.refused.len(), &found, collection)?;
+    arguments.unreadable.check(&found, collection)?;
     if found.searched + found.present == 0 {
         return Err(Failure::work("none of the photographs can be read"));
     }
@@ -163,8 +163,9 @@ fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 impl UnreadableArguments {
-    /// Fails if more photographs than allowed were left out: the `refused` of the scan and those of all parts so far.
-    fn check(&self, refused: usize, found: &Extracted, collection: &Collection) -> Outcome {
+    /// Fails if more photographs than allowed were left out, by the scan and by all parts so far.
+    fn check(&self, found: &Extracted, collection: &Collection) -> Outcome {
+        let refused = collection.refused().len();
         let (unreadable, all) = (refused + found.all_unreadable, refused + collection.photographs().len());
         match self.max_unreadable {
             Some(most) if unreadable > most => Err(Failure::work(format!(
@@ -463,7 +464,7 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
     for line in &found.unfit {
         context.note(&format!("{line}; it will be made again"));
     }
-    for (name, reason) in &found.unreadable {
+    for (name, reason) in found.refused.iter().chain(&found.unreadable) {
         context.note(&format!("{name} is left out: {reason}"));
     }
     found.changed.iter().for_each(|(name, reason)| context.note(&format!("{name}: {reason}")));
@@ -482,10 +483,11 @@ fn status(collection: &Collection, parts: Option<u32>, context: &Context) -> Out
         .map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried{left_out}", found.tried));
     timed.report(
         &format!(
-            "{} of {} photographs searched ({} cannot be read), {} features; pairs {pairs}, {} verified, {} inliers; {} of {} tiles{}",
+            "{} of {} photographs searched ({} cannot be read{}), {} features; pairs {pairs}, {} verified, {} inliers; {} of {} tiles{}",
             found.searched,
             found.photographs,
             found.unreadable.len(),
+            if_any(found.refused.len() as u64, |n| format!("; the scan left out {n} others")),
             found.features,
             found.verified,
             found.inliers,

@@ -75,6 +75,7 @@ class Status(TypedDict):
     searched: int
     features: int
     unreadable: _Told
+    refused: _Told
     unfit: list[str]
     missing_features: list[int]
     changed: _Told

@@ -121,8 +121,7 @@ impl Collection {
             ));
         }
         own.finish()?;
-        written.evidence =
-            CollectionEvidence::of(self.photographs().len(), self.status(cpu)?.unreadable.len(), &counts);
+        written.evidence = self.evidence(self.status(cpu)?.unreadable.len(), &counts);
         Ok(written)
     }
 

@@ -87,6 +87,9 @@ pub(super) struct Listing {
     pub(super) photographs: Vec<Photograph>,
     /// Hash of the file of pairs or of given matches, if pairs are chosen by one.
     pub(super) list: Option<u64>,
+    /// As [`Scanned::refused`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) refused: Vec<(String, String)>,
 }
 
 /// What a scan found.
@@ -181,7 +184,8 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
             Err(reason) => scanned.refused.push((path.clone(), reason)),
         }
     }
-    Ok((Listing { root, photographs: found, list: None }, scanned))
+    let refused = scanned.refused.iter().map(|(path, reason)| (path.display().to_string(), reason.clone()));
+    Ok((Listing { root, photographs: found, list: None, refused: refused.collect() }, scanned))
 }
 
 /// A photograph, and the file of its own that gives its features, if there is one; or why it is left out.

@@ -7,6 +7,7 @@ use super::scan::with_reasons;
 use super::tile::counts;
 use super::{Collection, PairChoice, PairSet};
 use crate::Result;
+use crate::assess::{CollectionEvidence, PairCounts};
 use crate::device::Cpu;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub struct Status {
     /// Photographs that cannot be read, and why.
     #[serde(serialize_with = "with_reasons")]
     pub unreadable: Vec<(String, String)>,
+    /// Files that the last scan left out although they seem to be images, and folders that could not be read, and why.
+    #[serde(serialize_with = "with_reasons")]
+    pub refused: Vec<(String, String)>,
     /// The indices of the photographs that are still to be searched. [`Shard`](super::Shard) divides the work by them.
     #[serde(rename = "missing_features")]
     pub missing: Vec<usize>,
@@ -89,12 +93,25 @@ impl Status {
 }
 
 impl Collection {
+    /// What was measured about the collection, of whose photographs this many cannot be read, and whose verified pairs
+    /// these are. Files that the scan left out count as photographs that cannot be read.
+    pub fn evidence(&self, unreadable: usize, pairs: &[PairCounts]) -> CollectionEvidence {
+        let refused = self.refused().len();
+        CollectionEvidence::of(self.photographs().len() + refused, unreadable + refused, pairs)
+    }
+
+    /// As [`Status::refused`].
+    pub fn refused(&self) -> &[(String, String)] {
+        &self.listing.refused
+    }
+
     /// The status of the collection, from the heads of all files.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when a file cannot be read.
     pub fn status(&self, cpu: &Cpu) -> Result<Status> {
-        let mut status = Status { photographs: self.photographs().len(), ..Status::default() };
+        let refused = self.refused().to_vec();
+        let mut status = Status { photographs: self.photographs().len(), refused, ..Status::default() };
         let states = Arc::new(self.states(cpu)?);
         for (i, state) in states.iter().enumerate() {
             match state {

@@ -269,7 +269,10 @@ fn verified_pairs_are_written_for_other_programs() {
     assert_eq!(found.rows.len(), expected.rows.len());
     let near = |a: [f32; 2], b: [f32; 2]| (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) < 1e-3;
     assert!(found.rows.iter().zip(&expected.rows).all(|(a, b)| a.a_xy == b.a_xy && near(a.b_xy, b.b_xy)));
-    assert!(text.contains(&folder.at("").display().to_string()) && text.contains("a.png</SourceFilename>"), "{text}");
+    assert!(
+        text.contains(&folder.at("").display().to_string()) && text.contains("a.png</SourceFilename>"),
+        "{text}"
+    );
     folder.put("images/a.pgw", folder.text("images/d.pgw"));
     folder.remove("images/d.pgw");
     folder.works(maps);

@@ -191,6 +191,9 @@ fn broken_links_and_hidden_files_are_reported() {
         &["lost.png: is a broken link; it is left out", "4 of 10 photographs cannot be read"],
     );
     folder.works(format!("{whole} 4"));
+    let exported = folder.works("collect export --work work --output b.db --json");
+    assert!(exported.contains("4 photographs cannot be read"), "the verdict counts them: {exported}");
+    assert!(folder.notes("collect status --work work").contains("lost.png is left out: is a broken link"));
     assert!(!said.contains("notes.txt") && !said.contains(".lock"), "{said}");
     // On another machine the link may lead elsewhere, so its own name is recorded.
     std::os::unix::fs::symlink("images", folder.at("link")).unwrap();
