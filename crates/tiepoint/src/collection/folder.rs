@@ -288,6 +288,11 @@ impl Collection {
         &self.options
     }
 
+    /// Files that the last scan left out although they seem to be images, and folders that could not be read, and why.
+    pub fn refused(&self) -> &[(String, String)] {
+        &self.listing.refused
+    }
+
     /// The photographs in the order of their names; a photograph's index is its number less one.
     pub fn photographs(&self) -> &[Photograph] {
         &self.listing.photographs

@@ -100,11 +100,6 @@ impl Collection {
         CollectionEvidence::of(self.photographs().len() + refused, unreadable + refused, pairs)
     }
 
-    /// As [`Status::refused`].
-    pub fn refused(&self) -> &[(String, String)] {
-        &self.listing.refused
-    }
-
     /// The status of the collection, from the heads of all files.
     ///
     /// # Errors

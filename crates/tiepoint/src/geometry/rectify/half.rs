@@ -27,7 +27,7 @@ fn rotation([w, x, y, z]: [f64; 4]) -> Mat3 {
 }
 
 /// Removes rounding errors from a rotation matrix.
-pub(super) fn orthonormal(m: &Mat3) -> Mat3 {
+pub(super) fn without_rounding(m: &Mat3) -> Mat3 {
     rotation(quaternion(m))
 }
 

@@ -7,7 +7,7 @@
 //! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio − ln ρ̂)² · b. The last two terms fix what the
 //! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
-use super::half::orthonormal;
+use super::half::without_rounding;
 use crate::geometry::linear::{eigen, solve};
 use crate::geometry::matrix::{
     Mat3, adjugate, cayley, cross, direction, dot, is_finite, product, skew, times, transpose,
@@ -70,7 +70,7 @@ impl Relative {
         let [p, q] = tangents(self.direction);
         let turned: [f64; 3] = std::array::from_fn(|i| self.direction[i] + d[3] * p[i] + d[4] * q[i]);
         Self {
-            rotation: orthonormal(&product(&cayley([d[0], d[1], d[2]]), &self.rotation)),
+            rotation: without_rounding(&product(&cayley([d[0], d[1], d[2]]), &self.rotation)),
             direction: direction(turned),
             log_focal: self.log_focal + d[5].clamp(-1.0, 1.0),
             log_ratio: self.log_ratio + d[6].clamp(-1.0, 1.0),
