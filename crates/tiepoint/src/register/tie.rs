@@ -122,6 +122,9 @@ const UNMOVING: f64 = 0.75;
 /// A map counts as a similarity if no corner of A is farther off than this share of the longer side.
 const SIMILAR: f64 = 0.003;
 
+/// A map with fewer inliers than this is weak.
+const FEW: usize = 60;
+
 /// The number of cells along each axis of a picture, and how many features a cell must have to count.
 const PLACES_ACROSS: usize = 16;
 const FEATURES: usize = 4;
@@ -162,6 +165,13 @@ impl TiePoints {
     pub(crate) fn is_certain(&self, keypoints: [&[Keypoint]; 2], sizes: [Size; 2]) -> bool {
         let places = self.places_agreeing(keypoints, sizes);
         places.is_some_and(|[agree, all]| 10 * agree >= 9 * all && 2 * agree >= PLACES_ACROSS * PLACES_ACROSS)
+    }
+
+    /// Whether a map rests on little: fewer than [`FEW`] inliers, or inliers in less than a third of the cells with features.
+    /// Pictures of two sensors give such maps by chance.
+    pub(crate) fn is_weak(&self, keypoints: [&[Keypoint]; 2], sizes: [Size; 2]) -> bool {
+        let places = self.places_agreeing(keypoints, sizes);
+        places.is_some_and(|[agree, all]| self.inliers.len() < FEW || 3 * agree < all)
     }
 
     /// Whether a map between pictures with these keypoints moves nothing.

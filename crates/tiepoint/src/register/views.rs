@@ -171,6 +171,13 @@ fn tied(
                     if tied.tie.moves_nothing(keypoints) {
                         return confirmed(tied, is_certain, with_masks, by_structure, processor);
                     }
+                    if tied.tie.is_weak(keypoints, sizes) {
+                        match by_structure() {
+                            Ok(Some(found)) if found.refutes(&tied.tie, options) => return Ok(found.into()),
+                            Err(error) if !lacks_support(&error) => return Err(error),
+                            _ => {}
+                        }
+                    }
                     let Some(map) = tied.tie.similarity_in_part(keypoints, sizes) else { return Ok(tied) };
                     let unlike = unlike(with_masks, &map, false, processor)?;
                     return Ok(TiedPictures { tie: TiePoints { unlike, ..tied.tie }, ..tied });
@@ -329,9 +336,10 @@ pub fn tie_pictures_on_device(
         Err(error) if error.is_device_limit() => Ok(None),
         Err(error) if others && lacks_support(&error) => Ok(None),
         Ok((tie, keypoints)) if modality == Modality::Auto => {
-            let of = keypoints.each_ref().map(Vec::as_slice);
+            let (of, sizes) = (keypoints.each_ref().map(Vec::as_slice), [a.image_size(), b.image_size()]);
             let settled = !tie.moves_nothing(of)
-                && tie.similarity_in_part(of, [a.image_size(), b.image_size()]).is_none();
+                && !tie.is_weak(of, sizes)
+                && tie.similarity_in_part(of, sizes).is_none();
             Ok(settled.then_some(tie))
         }
         tied => tied.map(|(tie, _)| Some(tie)),

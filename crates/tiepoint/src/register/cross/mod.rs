@@ -81,6 +81,17 @@ impl StructureTie {
     pub(super) fn moves_nothing(&self) -> bool {
         self.tie.moves_nothing(self.features.each_ref().map(|of| of.keypoints.as_slice()))
     }
+
+    /// Whether structure leaves no doubt about a map that moves something, and fewer than half of its places agree with
+    /// the map of `other`.
+    pub(super) fn refutes(&self, other: &TiePoints, options: &TieOptions) -> bool {
+        let [a, b] = self.features.each_ref().map(|of| of.keypoints.as_slice());
+        let places: Vec<_> =
+            self.tie.inliers.iter().map(|&i| self.tie.matches[i].correspondence(a, b)).collect();
+        let residuals = other.b_from_a.map(|model| residuals(&model, &places)).unwrap_or_default();
+        let agreeing = residuals.iter().filter(|residual| **residual <= options.robust.threshold_px).count();
+        self.beyond_doubt && !self.moves_nothing() && 2 * agreeing < places.len()
+    }
 }
 
 /// One channel, and a mask of the pixels that count.
@@ -117,6 +128,13 @@ impl Structure {
         };
         let counts_whole = intensity.counts.data().iter().all(|counts| *counts == 1.0);
         Ok(Some(Self { intensity, counts_whole, full }))
+    }
+
+    /// The picture at half the size.
+    fn halved(&self, cpu: &Cpu) -> Result<Self> {
+        let Size { width, height } = self.size();
+        let intensity = self.intensity.shrunk(Size::new(width / 2, height / 2), cpu)?;
+        Ok(Self { intensity, ..*self })
     }
 
     /// Which pixels of an image of `size` count, by the nearest of the pixels that are searched.
@@ -165,8 +183,23 @@ pub(super) fn tie(
         cpu.try_map(2, |i| Structure::of(pictures[i], cpu))?
     };
     let [Some(a), Some(b)] = structures.as_slice() else { return Ok(None) };
-    let both = [a, b];
-    let finder = StructureFinder::new(processor);
+    let tied = tied(pictures, [a, b], options, processor)?;
+    if tied.is_some() || [a, b].into_iter().any(|of| 4.0 * SMALL * SMALL > of.size().area() as f64) {
+        return Ok(tied);
+    }
+    // Pictures that were enlarged show structure at a smaller size alone.
+    let coarser = cpu.try_map(2, |i| [a, b][i].halved(cpu))?;
+    self::tied(pictures, [&coarser[0], &coarser[1]], options, processor)
+}
+
+/// [`tie`] at one size of the pictures.
+fn tied(
+    pictures: [Picture<'_>; 2],
+    both: [&Structure; 2],
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<Option<StructureTie>> {
+    let (cpu, finder) = (&processor.cpu, StructureFinder::new(processor));
     let Some(found) = found(both, options, &finder)? else { return Ok(None) };
     let tied = || match options.model {
         Some(kind) if !kind.is_epipolar() => {
@@ -176,7 +209,7 @@ pub(super) fn tie(
         }
         model => by_corners(&found, both, model, options, processor).map(Some),
     };
-    let (tied, alternatives) = cpu.join(tied, || found.alternatives(a, &finder))?;
+    let (tied, alternatives) = cpu.join(tied, || found.alternatives(both[0], &finder))?;
     let beyond_doubt = found.aligned.agreement.is_beyond_doubt();
     Ok(tied.map(|(features, tie)| {
         let tie = TiePoints { alternatives: Some(alternatives), ..tie };
