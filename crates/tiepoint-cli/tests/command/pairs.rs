@@ -218,6 +218,29 @@ fn devices_match_pictures_of_two_sensors_alike() {
     }
 }
 
+/// A piece of A, pasted at the wrong place into the negative of another view, gives features that agree on its own place.
+#[test]
+fn a_map_of_few_places_yields_to_the_structure_of_the_whole() {
+    let folder = Folder::new("refuted");
+    let (size, [c, s]) = (Size::new(320, 256), [0.973, 0.1173]);
+    let truth = Homography::new([[c, -s, 30.0], [s, c, -20.0], [0.0, 0.0, 1.0]]).unwrap();
+    let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(7);
+    let Scene { reference, moving, .. } = Scene::<u8>::render(&options, &Default::default()).unwrap();
+    let pasted = |x: usize, y: usize| match (150..230).contains(&x) && (120..200).contains(&y) {
+        true => reference.row(y - 40)[x - 80],
+        false => 255 - moving.row(y)[x],
+    };
+    folder.write("b.png", Image::from_fn(size, pasted));
+    folder.write("a.png", reference.clone());
+    assert!(folder.works("match a.png b.png --modality same --json").contains(r#""verdict":"doubtful""#));
+    for driver in cpu_and(&["opencl", "cuda"]) {
+        let json = folder.works(format!("match a.png b.png --json --device {driver}"));
+        assert!(json.contains(r#""verdict":"good""#), "{driver}: {json}");
+        let error = corner_error(&matrix(&json), &truth, size);
+        assert!(error < 0.5, "{driver}: the corners are off by {error} px");
+    }
+}
+
 #[test]
 fn match_and_register_find_the_truth() {
     let folder = Folder::new("match");

@@ -81,6 +81,26 @@ fn small_pictures_are_registered() {
     }
 }
 
+/// Interpolated pixels, as of thermal cameras, show noise and structure at a coarser size than descriptors look at.
+#[test]
+fn pictures_larger_than_they_are_sharp_are_registered() {
+    let (cpu, large) = (Cpu::with_threads(2).unwrap(), Size::new(800, 640));
+    let enlarging = Homography::new([[2.5, 0.0, 0.75], [0.0, 2.5, 0.75], [0.0, 0.0, 1.0]]).unwrap();
+    let scene = sized(5, 0.98, SIZE);
+    let mut random = Random::new(3);
+    let mut seen = |of: &Image<u8>| {
+        let noisy = Image::from_fn(SIZE, |x, y| (f64::from(of.row(y)[x]) + 60.0 * random.normal()) as u8);
+        let noisy = Intensity::of((&noisy).into(), None, SIZE, &cpu).unwrap();
+        let larger = noisy.resampled(&enlarging.inverse().unwrap(), large, &cpu).unwrap();
+        Image::from_fn(large, |x, y| (255.0 * larger.grey.row(y)[x]) as u8)
+    };
+    let (a, b) = (seen(&scene.reference), seen(&Sensor::Inverted.shows(&scene.moving, 9)));
+    let found = tied(&a, &b, ModelKind::Homography, &cpu).unwrap();
+    let truth = enlarging.compose(&scene.moving_from_reference.compose(&enlarging.inverse().unwrap()));
+    let error = error(&found, &truth, large);
+    assert!(error < 1.5, "the corners are off by {error} px");
+}
+
 /// No similarity brings the edges of such pictures close enough for the alignment.
 #[test]
 fn pictures_sheared_or_seen_in_perspective_are_registered() {
