@@ -104,20 +104,24 @@ pub(crate) fn disparity_score<'py>(
     mask_: Option<&Bound<'py, PyAny>>,
     thresholds: Vec<f32>,
     fill: bool,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<(Bound<'py, PyDict>, Vec<String>)> {
     let (found, truth) = (Input::of(found, "the disparity map")?, Input::of(truth, "the truth")?);
     let mask = mask(mask_)?;
     let scoring = scores::DisparityScoring::default().with_thresholds(thresholds).with_fill(fill);
     found.floats("the disparity map").and(truth.floats("the truth"))?;
-    let score = abandonable(py, move || {
+    let (score, notes) = abandonable(py, move || {
         let (found, truth) = (found.floats("the disparity map")?, truth.floats("the truth")?);
-        scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring).map_err(raised)
+        let score =
+            scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring).map_err(raised)?;
+        let notes = scores::disparity_notes(found, truth, &score);
+        Ok::<_, PyErr>((score, notes))
     })??;
-    Ok(dict!(py, {
+    let score = dict!(py, {
         "pixels": score.pixels,
         "density": score.density,
         "bad": score.bad,
         "bad_of_valid": score.bad_of_valid,
         "epe": score.epe,
-    }))
+    });
+    Ok((score, notes))
 }

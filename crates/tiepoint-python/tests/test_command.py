@@ -286,7 +286,7 @@ LIBRARY_ALONE = {
     "refine": "part of tp.estimate",
     "wait_for_disk sync_folder_of remove_unfinished remove_unfinished_beside": "of files that are being written",
     "halved suitable_halvings shrink": "tp.filter.resample",
-    "to_search bound_of_depth scale_of_truth mark_of_none": "advice that the command prints or takes",
+    "to_search bound_of_depth": "advice that the command prints or takes",
     "speckle occluded": "parts of tp.Stereo.compute",
     "write_depth": "tp.write",
     "viewpoint": "the command's demo",

@@ -32,10 +32,10 @@ pub(crate) struct EvaluateDisparity {
     /// The true map of the right image: pixels that do not agree with it within 1 px are occluded and not scored
     #[arg(long, value_name = "FILE")]
     pub(crate) truth_right: Option<PathBuf>,
-    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
+    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1; needed for 16 bits with a sign]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) scale: Option<f32>,
-    /// FOUND stores S times the disparity [default: 256 for 16 bits, else 1]
+    /// FOUND stores S times the disparity [default: 256 for 16 bits, else 1; needed for 16 bits with a sign]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) found_scale: Option<f32>,
     /// Take all floats of 0 and below in the truth as disparities

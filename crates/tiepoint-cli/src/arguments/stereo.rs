@@ -111,7 +111,7 @@ pub(crate) struct StereoArguments {
     /// (unknown: 0). {} stands for the left image's name
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<String>,
-    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1]
+    /// The truth stores S times the disparity [default: 256 for 16 bits, else 1; needed for 16 bits with a sign]
     #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
     pub(crate) truth_scale: Option<f32>,
     /// All floats of 0 and below in the truth are disparities

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
-    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, mark_of_none,
-    matching_accuracy, non_occluded, position_error, repeatability, scale_of_truth,
+    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_notes, disparity_score,
+    matching_accuracy, non_occluded, position_error, repeatability,
 };
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
@@ -101,22 +101,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let epe = if score.epe.is_nan() { "none".to_owned() } else { format!("{:.3} px", score.epe) };
     context.say(&format!("mean error  {epe}"));
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels));
-    let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
-    if let Some(scale) = scale_of_truth(found.view(), truth.view()).filter(|_| nearly_all) {
-        context.note(&match scale {
-            -1.0 => "nearly all pixels are wrong: one of the maps has the opposite sign (mgm, s2p and ASP use it): \
-                     negate it"
-                .to_owned(),
-            _ => format!("nearly all pixels are wrong: is the truth stored as a multiple (--scale {scale})?"),
-        });
-    }
-    if let Some((value, share)) = mark_of_none(found.view(), truth.view()) {
-        context.note(&format!(
-            "{:.1} % of FOUND is {value}, which counts as a disparity, while the truth is above 0 everywhere: if it means \
-             that there is none, store NaN there",
-            100.0 * share
-        ));
-    }
+    disparity_notes(found.view(), truth.view(), &score).iter().for_each(|note| context.note(note));
     let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
     let described = json!({
         "pixels": score.pixels,

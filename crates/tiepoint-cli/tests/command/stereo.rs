@@ -104,7 +104,9 @@ fn stereo_finds_the_truth_and_reports_figures() {
     folder.write("eighth.png", eighth);
     assert!(number(&score("left.pfm eighth.png --scale 8"), "epe") < 0.125, "8-bit truth");
     let hint = folder.notes("evaluate disparity left.pfm eighth.png");
-    assert!(hint.contains("--scale 8"), "{hint}");
+    assert!(hint.contains("a scale of 8"), "{hint}");
+    let hint = folder.notes("evaluate disparity eighth.png left.pfm");
+    assert!(hint.contains("disparities found stored as a multiple, at a scale of 8"), "{hint}");
     folder.write("negative.tif", Image::from_fn(Size::new(200, 150), |x, y| -pair.truth_left.row(y)[x]));
     let hint = folder.notes("evaluate disparity negative.tif left.pfm");
     assert!(hint.contains("opposite sign"), "{hint}");

@@ -145,7 +145,8 @@ def disparity(
     Warns
     -----
     UserWarning
-        When a hundredth of the truth and more is 0, and nothing in it is negative or unknown.
+        When a hundredth of the truth and more is 0, and nothing in it is negative or unknown; when a number in `found` seems to
+        stand for none; when nearly all pixels are wrong and one of the maps seems to be a multiple or to have the opposite sign.
     """
     found = _arrays.disparities(getattr(found, "disparity", found), "the disparity map")
     truth = _arrays.disparities(truth, "the truth")
@@ -156,7 +157,9 @@ def disparity(
     if truth_right is not None:
         seen = _core.non_occluded(truth, _arrays.disparities(truth_right, "the truth of the right image"))
         mask = seen if mask is None else seen * (_arrays.mask(mask, "the mask") != 0)
-    return DisparityScore(**_core.disparity_score(found, truth, mask, list(thresholds), fill))
+    score, notes = _core.disparity_score(found, truth, mask, list(thresholds), fill)
+    warn(*notes)
+    return DisparityScore(**score)
 
 
 def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:

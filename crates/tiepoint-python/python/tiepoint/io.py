@@ -234,7 +234,8 @@ def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | No
     path : path
         ``.pfm``, ``.tif``, ``.exr``, ``.npy``, ``.png`` or another image.
     scale : float, optional
-        Stored values are this many times the disparity; if not given, 256 for 16 bits and otherwise 1.
+        Stored values are this many times the disparity; if not given, 256 for 16 bits without a sign and otherwise 1. Whole
+        numbers of 16 bits with a sign need one: 16 for maps of OpenCV.
     signed : bool, optional
         Whether floats of 0 and below are disparities; otherwise they are unknown. If not given, they are disparities in
         a map that marks others as unknown by NaN, infinity or the no-data value of its file, as `write_disparity` does,

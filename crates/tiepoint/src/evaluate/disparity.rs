@@ -94,9 +94,41 @@ pub fn disparity_score(
     Ok(DisparityScore { pixels, density, bad, bad_of_valid, epe })
 }
 
+/// What `score` does not tell of maps of which it says little: nearly all pixels are wrong because one of the maps is a
+/// multiple of disparities or has the opposite sign, or a number in `found` seems to stand for none.
+pub fn disparity_notes(
+    found: ImageView<'_, f32>,
+    truth: ImageView<'_, f32>,
+    score: &DisparityScore,
+) -> Vec<String> {
+    let nearly_all = score.bad.first().is_some_and(|bad| *bad > 0.9);
+    let scale = |of, times| scale_of_truth(of, times).filter(|_| nearly_all);
+    let scaled = match (scale(found, truth), scale(truth, found)) {
+        (Some(-1.0), _) => Some(
+            "nearly all pixels are wrong: one of the maps has the opposite sign (mgm, s2p and ASP use it): negate it"
+                .to_owned(),
+        ),
+        (Some(scale), _) => {
+            Some(format!("nearly all pixels are wrong: is the truth stored as a multiple, at a scale of {scale}?"))
+        }
+        (None, Some(scale)) => Some(format!(
+            "nearly all pixels are wrong: are the disparities found stored as a multiple, at a scale of {scale}?"
+        )),
+        (None, None) => None,
+    };
+    let marked = mark_of_none(found, truth).map(|(value, share)| {
+        format!(
+            "{:.1} % of the disparities found are {value}, while the truth is above 0 everywhere: if that means that there \
+             is none, store NaN there",
+            100.0 * share
+        )
+    });
+    scaled.into_iter().chain(marked).collect()
+}
+
 /// The factor by which the truth seems to be scaled: 2, 3, 4, 8, 16, 256, or −1 where a program adds disparities to x
 /// (mgm, s2p, ASP), if the ratio of the medians is within 12 % of it; `None` otherwise, or if sizes differ.
-pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
+pub(crate) fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<f32> {
     if found.size() != truth.size() {
         return None;
     }
@@ -109,7 +141,7 @@ pub fn scale_of_truth(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> O
 
 /// A value of 0 or below that seems to mark missing disparities in `found`, and its share of the pixels: the least
 /// value, if a hundredth of the pixels have it and all of the truth is above 0; otherwise `None`.
-pub fn mark_of_none(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<(f32, f64)> {
+fn mark_of_none(found: ImageView<'_, f32>, truth: ImageView<'_, f32>) -> Option<(f32, f64)> {
     let least = known(found).reduce(f32::min).filter(|least| *least <= 0.0)?;
     let share = known(found).filter(|d| *d == least).count() as f64 / found.size().area() as f64;
     (share >= 0.01 && known(truth).all(|d| d > 0.0)).then_some((least, share))

@@ -12,7 +12,8 @@ mod repeatability;
 pub use accuracy::{
     AngleError, PositionError, THRESHOLDS, angle_error, corner_error, matching_accuracy, position_error,
 };
+pub(crate) use disparity::scale_of_truth;
 pub use disparity::{
-    DisparityScore, DisparityScoring, disparity_score, filled, mark_of_none, non_occluded, scale_of_truth,
+    DisparityScore, DisparityScoring, disparity_notes, disparity_score, filled, non_occluded,
 };
 pub use repeatability::{Repeatability, RepeatabilityOptions, repeatability};

@@ -13,7 +13,8 @@ use std::io::{self, Cursor, Write};
 /// The longest header that is read, in bytes.
 const LONGEST: usize = 1 << 16;
 
-pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
+/// The text before the values.
+fn text_of_header(source: &mut impl io::Read) -> Result<String, Fault> {
     let mut start = [0; 8];
     source.read_exact(&mut start)?;
     let mut length = [0; 4];
@@ -24,7 +25,17 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     }
     let mut header = vec![0; length];
     source.read_exact(&mut header)?;
-    let header = String::from_utf8_lossy(&header);
+    Ok(String::from_utf8_lossy(&header).into_owned())
+}
+
+/// GDAL's name of the type of the values, if they are 16-bit integers with a sign.
+pub(super) fn signed_kind(mut source: impl io::Read) -> Result<Option<&'static str>, Fault> {
+    let header = text_of_header(&mut source)?;
+    Ok(parse_header(&header)?.kind.ends_with("i2").then_some("Int16"))
+}
+
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<FileImage, Fault> {
+    let header = text_of_header(&mut source)?;
     let Header { kind, shape, by_columns } = parse_header(&header)?;
     let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),

@@ -159,7 +159,7 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
 pub(crate) struct Stored {
     /// Whether they are indices into a palette, or inks, which are read as colours.
     pub(crate) palette: bool,
-    /// GDAL's name of the type of a TIFF's values.
+    /// GDAL's name of the type of a TIFF's values, and of 16-bit integers with a sign in an array of NumPy.
     pub(crate) kind: Option<&'static str>,
     /// The no-data value, as a TIFF or GDAL's `FILE.aux.xml` beside the picture says it.
     pub(crate) no_data: Option<String>,
@@ -171,6 +171,10 @@ pub(crate) fn stored(path: &Path) -> Result<Stored> {
     let head = source.fill_buf().map_err(|e| Error::io(path, e))?;
     let found = match head {
         head if is_tiff(head) => tiff::stored(source).map_err(|fault| fault.at(path, "the image does"))?,
+        head if head.starts_with(b"\x93NUMPY") => {
+            let kind = npy::signed_kind(source).map_err(|fault| fault.at(path, "the array does"))?;
+            Stored { kind, ..Stored::default() }
+        }
         head => Stored { palette: has_palette(head), ..Stored::default() },
     };
     let beside = pam::no_data(path, 1).map(|value| value.to_string());

@@ -141,7 +141,7 @@ options! {
     /// What the numbers in a file mean.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct DisparityReading {
-        /// A stored number is this many times the disparity; by default 256 for 16 bits, else 1.
+        /// A stored number is this many times the disparity; by default 256 for 16 bits, else 1; required for 16 bits with a sign.
         scale / with_scale: Option<f32> = None => Above(0.0), unit "S";
         /// Whether floats of 0 and below are disparities; otherwise they are unknown.
         ///
@@ -166,8 +166,8 @@ pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<
 /// As [`read`], with a note where many values, or values below −1, are taken for unknown without being asked to.
 ///
 /// # Errors
-/// As [`image::read`]; [`Error::Format`] when the channels of a colour image differ; as
-/// [`DisparityReading::check`].
+/// As [`image::read`]; [`Error::Format`] when the channels of a colour image differ, and for 16-bit integers with a sign
+/// without a scale; as [`DisparityReading::check`].
 pub fn read_with_note(
     path: impl AsRef<Path>,
     reading: &DisparityReading,
@@ -175,6 +175,11 @@ pub fn read_with_note(
     reading.check()?;
     let path = path.as_ref();
     let file = image::read_file(path, &reading.limits)?;
+    if reading.scale.is_none() && path.is_file() && image::stored(path)?.kind == Some("Int16") {
+        let reason = "holds whole numbers of 16 bits with a sign, which may be multiples of disparities: expected their \
+                      scale, 16 for OpenCV's StereoSGBM and StereoBM, 1 for pixels";
+        return Err(Error::format(path, reason));
+    }
     let white = file.white;
     let (image, shown) = file.into_seen();
     let scale = |usual: f32| reading.scale.unwrap_or(usual);
@@ -316,6 +321,28 @@ mod tests {
         }
         let empty = Image::new(Size::new(0, 4));
         assert!(write(folder.0.join("d.pfm"), empty.view(), Compression::None).is_err(), "empty");
+    }
+
+    /// OpenCV's maps hold 16 times the disparity, and −16 where there is none.
+    #[test]
+    fn whole_numbers_with_a_sign_need_a_scale() {
+        let folder = Folder::new("disparity-signed");
+        let [npy, tiff] = ["d.npy", "d.tif"].map(|name| folder.join(name));
+        let values = [-16_i16, 16, 40, 80];
+        let mut array = b"\x93NUMPY\x01\x00".to_vec();
+        let header = format!("{:<117}\n", "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 2), }");
+        array.extend((header.len() as u16).to_le_bytes().into_iter().chain(header.into_bytes()));
+        array.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        std::fs::write(&npy, array).unwrap();
+        let mut encoder = ::tiff::encoder::TiffEncoder::new(std::fs::File::create(&tiff).unwrap()).unwrap();
+        encoder.write_image::<::tiff::encoder::colortype::GrayI16>(2, 2, &values).unwrap();
+        for path in [npy, tiff] {
+            let refused = read(&path, &DisparityReading::default()).unwrap_err().to_string();
+            assert!(refused.contains("16 for OpenCV's StereoSGBM"), "{refused}");
+            let found = read(&path, &DisparityReading::default().with_scale(Some(16.0))).unwrap();
+            assert_eq!(found.data()[1..], [1.0, 2.5, 5.0], "{}", path.display());
+            assert!(!found.data()[0].is_finite());
+        }
     }
 
     #[test]
