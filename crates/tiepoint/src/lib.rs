@@ -22,7 +22,8 @@
 //! A GPU gives the same bits as the CPU. If it lacks memory or 64-bit floats for some work, the CPU does it, and a
 //! [note](device::Processor::take_notes) says so.
 //!
-//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
+//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing. Its only global setting is
+//! [`files::wait_for_disk`].
 //! Invalid files, images and options lead to an [`Error`], which has a [kind](error::ErrorKind).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the C library's functions"))]
