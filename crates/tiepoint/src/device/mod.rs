@@ -10,20 +10,20 @@ mod cpu;
 pub mod gpu;
 #[cfg(test)]
 mod handing_over_tests;
-mod level;
 mod opening;
 #[cfg(test)]
 mod opening_tests;
 mod profile;
 pub(crate) mod progress;
 mod scratch;
+mod simd;
 
 pub use cpu::Cpu;
-pub use level::SimdLevel;
-pub(crate) use level::{Level, dispatch};
 pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
 pub(crate) use scratch::Scratch;
+pub use simd::SimdLevel;
+pub(crate) use simd::{Level, dispatch};
 pub use tiepoint_gpu::Cancel;
 
 use crate::{Error, Result};

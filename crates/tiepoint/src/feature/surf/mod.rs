@@ -32,7 +32,7 @@
 //! keypoint's direction and y a quarter turn towards the image's +y.
 
 #[cfg(test)]
-mod accuracy;
+mod accuracy_tests;
 mod describe;
 mod extrema;
 pub(crate) mod gpu;

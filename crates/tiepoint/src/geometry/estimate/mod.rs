@@ -400,6 +400,6 @@ impl Judge<'_> {
 }
 
 #[cfg(test)]
-mod accuracy;
+mod accuracy_tests;
 #[cfg(test)]
 pub(super) mod tests;
