@@ -193,7 +193,7 @@ pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<Given> {
     };
     match &given.left_out {
         Some((_, reason)) if given.by_pair.is_empty() => {
-            Err(fault(format!("holds no matches of photographs of the collection: {reason}")))
+            Err(fault(format!("holds no matches of two photographs of the collection: {reason}")))
         }
         _ => Ok(given),
     }
@@ -319,9 +319,7 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             let place = format!("{first}/{second}");
             let of_group = groups.contains(second);
             let Some(b) = known.get(second.as_str()).copied() else {
-                given.leave_out(1, || {
-                    format!("{place}: {second:?} is no photograph of the collection; expected matches as hloc writes them")
-                });
+                given.leave_out(1, || format!("{place}: {second:?} is no photograph of the collection"));
                 continue;
             };
             if a == b {
@@ -423,8 +421,10 @@ mod tests {
             ("m.h5", matches, ["sub/b.png", "c.png"]),
         ] {
             let told = read(name, content, &names).unwrap_err().to_string();
-            let words =
-                ["holds no matches of photographs of the collection", "is no photograph of the collection"];
+            let words = [
+                "holds no matches of two photographs of the collection",
+                "is no photograph of the collection",
+            ];
             assert!(words.iter().all(|words| told.contains(words)), "{told}");
         }
     }
