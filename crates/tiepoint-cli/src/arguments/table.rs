@@ -128,15 +128,6 @@ impl<F: Flags> FromArgMatches for Given<F> {
     }
 }
 
-/// The flag of a field, without dashes. An option that is on by default has one that switches it off.
-pub(super) fn flag(field: &Field) -> String {
-    match field.flag.strip_prefix('!') {
-        Some(no) => no.to_owned(),
-        None if field.default == Value::Bool(true) => format!("no-{}", field.flag),
-        None => field.flag.clone(),
-    }
-}
-
 /// A default as the help shows it, with the defaults of presets that differ.
 pub(super) fn default_of<F: Flags>(field: &Field) -> String {
     let first = shown(field, &field.default);
@@ -159,7 +150,7 @@ fn shown(field: &Field, value: &Value) -> String {
 
 /// A field as an argument of the command.
 pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
-    let flag = flag(field);
+    let (flag, is_off) = field.switch();
     let value_name = if field.unit.is_empty() { flag.to_uppercase() } else { field.unit.to_owned() };
     let argument = Arg::new(flag.clone()).long(flag);
     let help = help.trim_end_matches('.');
@@ -168,9 +159,7 @@ pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     let noted = if notes.is_empty() { help.to_owned() } else { format!("{help} [{}]", notes.join("; ")) };
     match &field.kind {
-        Kind::Bool if field.default == Value::Bool(true) => {
-            argument.action(ArgAction::SetTrue).help(field.without)
-        }
+        Kind::Bool if is_off => argument.action(ArgAction::SetTrue).help(field.without),
         Kind::Bool => argument.action(ArgAction::SetTrue).help(help.to_owned()),
         Kind::Name(names) => {
             let values = names.iter().map(|(name, help)| PossibleValue::new(*name).help(*help));
@@ -185,11 +174,11 @@ pub(super) fn argument(field: &Field, help: &str, default: &str) -> Arg {
 
 /// The value of a field on the command line.
 pub(super) fn given(matches: &ArgMatches, field: &Field) -> Option<Value> {
-    let flag = flag(field);
+    let (flag, is_off) = field.switch();
     match field.kind {
         Kind::Bool => {
             let is_given = matches.try_get_one::<bool>(&flag).ok().flatten().is_some_and(|given| *given);
-            is_given.then_some(Value::Bool(field.default != Value::Bool(true)))
+            is_given.then_some(Value::Bool(!is_off))
         }
         Kind::Integer | Kind::Number | Kind::Name(_) | Kind::Path => {
             let text = matches.try_get_one::<String>(&flag).ok().flatten();
@@ -210,5 +199,5 @@ pub(super) fn flag_of(option: &str) -> Option<String> {
         ReadOptions::default().fields(),
     ];
     let field = tables.into_iter().flatten().find(|field| field.field == option && field.flag != "-");
-    field.map(|field| flag(&field))
+    field.map(|field| field.switch().0)
 }

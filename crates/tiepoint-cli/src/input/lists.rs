@@ -26,9 +26,13 @@ fn listed(file: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(listed_lines(file)?.into_iter().map(PathBuf::from).collect())
 }
 
-/// The lines of `file`, or of stdin for `-`, that are not empty and do not begin with #.
+/// The lines of `file`, or of stdin for `-`, without empty lines and those that begin with # and with no name of a file.
 pub(crate) fn listed_lines(file: &Path) -> Outcome<Vec<String>> {
     let text = read_text(file, "names of images, a line each")?;
-    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let is_comment = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        line.starts_with('#') && ![line, first].iter().any(|name| Path::new(name).exists())
+    };
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_comment(line));
     Ok(lines.map(str::to_owned).collect())
 }

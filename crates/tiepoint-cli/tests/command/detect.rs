@@ -36,13 +36,15 @@ fn many_images_in_one_call() {
         folder.works(format!("detect {i}.png -o alone.csv"));
         folder.read("alone.csv")
     });
-    folder.put("list.txt", "# frames\n0.png\n\n1.png\n2.png\n");
+    folder.put("#2.png", folder.read("2.png"));
+    folder.put("list.txt", "# frames\n0.png\n\n1.png\n#2.png\n#0.png\n");
     folder.make("out");
     for images in ["--list list.txt", "@list.txt"] {
         let json = folder.works(format!("detect {images} -o out/{{}}.csv --json"));
         assert_eq!(json.lines().count(), 3, "an object an image");
         for (i, wanted) in alone.iter().enumerate() {
-            let name = format!("out/{i}.csv");
+            // A line that names a file is no comment.
+            let name = format!("out/{}{i}.csv", if i == 2 { "#" } else { "" });
             assert!(folder.read(&name) == *wanted, "image {i}: not as when detected alone");
             folder.remove(&name);
         }

@@ -10,7 +10,7 @@ use crate::files::{
     Disk, folder_of, if_there, read_within, remove_unfinished, waits_for_disk, write_atomically,
 };
 use crate::image::{ReadOptions, Size};
-use crate::options::{Named, OptionTable};
+use crate::options::{Field, Named, OptionTable};
 use crate::register::Modality;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ impl Collection {
                 left_out.unwrap_or_default()
             )));
         }
-        now.list = pairs::check(&options.pairs, &now.photographs)?;
+        now.list = pairs::check(&options.pairs, &now.photographs, &mut scanned)?;
         Disk::at_once(true).make_folder(&work)?;
         let _alone = lock(&work, cpu)?;
         let head = prepare(&work, options)?;
@@ -444,16 +444,14 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<Option<Head>> {
         }
     }
     if let Found::Whole(head) = head {
-        let given = value_of(&options.clone().with_features(without_paths(&options.features)))?;
-        let mut recorded = head.options.clone();
-        if let Some(features) = recorded.get_mut("features") {
-            features["masks"] = Value::Null;
-            if features["given"].is_string() {
-                features["given"] = GIVEN.into();
-            }
-        }
-        let words = ["`", "` and not "];
-        let mut changed = differences("features", &recorded["features"], &given["features"], words);
+        let recorded = &head.options;
+        // Options that an earlier version did not have are the defaults.
+        let before = match serde_json::from_value::<FeatureOptions>(recorded["features"].clone()) {
+            Ok(before) => value_of(&without_paths(&before))?,
+            Err(_) => recorded["features"].clone(),
+        };
+        let given = value_of(&without_paths(&options.features))?;
+        let mut changed = differences("features", &before, &given, ["`", "` and not "]);
         let modality = recorded["modality"].as_str().unwrap_or(Modality::Same.name());
         if modality != options.modality.name() {
             changed.push(format!("`--modality {modality}` and not {}", options.modality));
@@ -514,21 +512,23 @@ fn differences(name: &str, old: &Value, new: &Value, words: [&str; 2]) -> Vec<St
         }
         (a, b) if a != b => {
             let fields = CollectionOptions::default().fields();
-            let flag = fields.iter().find(|field| field.field == name).map_or(name, |field| &field.flag);
+            let field = fields.iter().find(|field| field.field == name);
+            let (flag, is_off) = field.map_or((name.to_owned(), false), Field::switch);
             let shown = |value: &Value| match value {
                 Value::Null => "none".to_owned(),
                 Value::String(text) => text.clone(),
+                Value::Bool(value) => (*value != is_off).to_string(),
                 other => other.to_string(),
             };
-            let ([before, between], flag) = (words, flag.trim_start_matches('!'));
+            let [before, between] = words;
             vec![format!("{before}--{flag} {}{between}{}", shown(a), shown(b))]
         }
         _ => Vec::new(),
     }
 }
 
-/// The options as they are recorded. They go through text, which writes 32-bit floats in their shortest form.
-fn value_of(options: &CollectionOptions) -> Result<Value> {
+/// Options as they are recorded. They go through text, which writes 32-bit floats in their shortest form.
+fn value_of(options: &impl Serialize) -> Result<Value> {
     let value = serde_json::to_string(options).and_then(|text| serde_json::from_str(&text));
     value.map_err(|e| Error::Mismatch(format!("the options cannot be recorded: {e}")))
 }
@@ -536,4 +536,75 @@ fn value_of(options: &CollectionOptions) -> Result<Value> {
 /// Options as text, for a fingerprint. Options that cannot be written as text were refused before.
 pub(super) fn text_of(options: &impl Serialize) -> String {
     serde_json::to_string(options).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::tests::Folder;
+
+    #[test]
+    fn options_that_changed_are_named_as_the_command_takes_them() {
+        let usual = CollectionOptions::default();
+        let sift = usual.features.sift;
+        for (now, told) in [
+            (usual.clone().with_matching(usual.matching.with_mutual(false)), "--one-way false → true"),
+            (usual.clone().with_matching(usual.matching.with_same_sign(false)), "--any-sign false → true"),
+            (usual.clone().with_matching(usual.matching.with_ratio(None)), "--ratio 0.77 → none"),
+            (
+                usual.clone().with_pairs(PairOptions::default().with_closure(false)),
+                "--no-closure false → true",
+            ),
+            (
+                usual.clone().with_two_view(usual.two_view.with_detect_watermark(false)),
+                "--no-detect-watermark false → true",
+            ),
+            (
+                usual.clone().with_features(usual.features.clone().with_sift(sift.with_root(false))),
+                "--no-rootsift false → true",
+            ),
+            (
+                usual.clone().with_features(usual.features.clone().with_sift(sift.with_upright(true))),
+                "--upright false → true",
+            ),
+        ] {
+            assert_eq!(changed_options(&value_of(&usual).unwrap(), &now).unwrap().0, [told]);
+            let back = changed_options(&value_of(&now).unwrap(), &usual).unwrap().0;
+            let [flag, before, _, after] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told}") };
+            assert_eq!(back, [format!("{flag} {after} → {before}")]);
+        }
+        let fields = usual.fields();
+        let names: BTreeSet<&str> = fields.iter().map(|field| field.field).collect();
+        assert_eq!(names.len(), fields.len(), "a field is found by its name");
+    }
+
+    #[test]
+    fn options_that_an_older_record_lacks_are_the_defaults() {
+        let folder = Folder::new("older-record");
+        let options = CollectionOptions::default();
+        let mut recorded = value_of(&options).unwrap();
+        recorded["features"]["masks"] = "a folder".into();
+        let record = |options: Value| {
+            let head = Head { format: FORMAT, stages: json!({}), block: 64, options };
+            write_json(&folder.join(OPTIONS), &head).unwrap();
+        };
+        let features = recorded["features"].as_object_mut().unwrap();
+        assert!(features.remove("metric").is_some() && features.remove("longest_side").is_some());
+        record(recorded.clone());
+        assert!(prepare(&folder.0, &options).unwrap().is_some());
+        let other = options.clone().with_features(options.features.clone().with_longest_side(100));
+        let refused = prepare(&folder.0, &other).unwrap_err().to_string();
+        assert!(
+            refused.contains("other options: `--longest-side 3200` and not 100; give the same"),
+            "{refused}"
+        );
+        recorded["features"]["of a later version"] = 1.into();
+        record(recorded);
+        assert!(
+            prepare(&folder.0, &options)
+                .unwrap_err()
+                .to_string()
+                .contains("of a later version 1` and not none")
+        );
+    }
 }

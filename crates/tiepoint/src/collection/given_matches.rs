@@ -13,8 +13,8 @@ use super::features::State;
 use super::pairs::Names;
 use super::record::{self, Fields, Found, Kind, Made, fingerprint};
 use crate::feature::files::arrays::Array;
-use crate::feature::files::hdf5::Hdf5;
-use crate::files::{Disk, read_text};
+use crate::feature::files::hdf5::{self, Hdf5};
+use crate::files::{Disk, extension, read_text};
 use crate::matching::files::{MatchSides, parse_matches};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -30,8 +30,17 @@ const GIVEN: Made = (Kind::Given, 0);
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pub(super) by_pair: ByPair,
-    /// How many features a photograph has, if the file says so.
-    features: BTreeMap<u32, usize>,
+    /// For pairs of which the file says so: how many features the first photograph has.
+    features: Vec<([u32; 2], usize)>,
+    /// How many pairs are left out because one of them is no photograph of the collection, and the first such name.
+    pub(super) left_out: Option<(usize, String)>,
+}
+
+impl Given {
+    /// Leaves out this many pairs, for this reason.
+    fn leave_out(&mut self, pairs: usize, reason: impl FnOnce() -> String) {
+        self.left_out.get_or_insert_with(|| (0, reason())).0 += pairs;
+    }
 }
 
 /// Adds the matches of a pair, with its photographs in any order.
@@ -99,15 +108,15 @@ impl Collection {
 
     /// Checks and stores given matches. Returns their pairs.
     pub(super) fn write_given(&self, given: Given, states: &[State]) -> Result<super::PairSet> {
-        let Given { mut by_pair, features } = given;
-        for (index, count) in features {
-            if let State::Found { known, .. } = &states[index as usize]
+        let Given { mut by_pair, features, .. } = given;
+        for (pair, count) in features {
+            if let State::Found { known, .. } = &states[pair[0] as usize]
                 && known.count != count
             {
+                let [a, b] = pair.map(|i| &self.photographs()[i as usize].name);
                 return Err(Error::Mismatch(format!(
-                    "matches are given for {count} features of {}, which has {}: they were found for other features, which \
-                     `--features` takes",
-                    self.photographs()[index as usize].name,
+                    "matches of {a} and {b} are given for {count} features of {a}, which has {}: they were found for other \
+                     features, which `--features` takes",
                     known.count
                 )));
             }
@@ -174,51 +183,69 @@ fn decode(body: &[u8]) -> Option<ByPair> {
 }
 
 pub(super) fn read(path: &Path, names: &Names<'_>) -> Result<Given> {
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("h5" | "hdf5") => of_hloc(path, names),
+    let fault = |reason: String| Error::format(path, reason);
+    let given = match &*extension(path) {
+        "h5" | "hdf5" => of_hloc(path, names)?,
         _ => {
             let text = read_text(path, "COLMAP's text of matches, or hloc's .h5")?;
-            let by_pair = of_text(&text, names).map_err(|reason| Error::format(path, reason))?;
-            Ok(Given { by_pair, ..Given::default() })
+            of_text(&text, names).map_err(fault)?
         }
+    };
+    match &given.left_out {
+        Some((_, reason)) if given.by_pair.is_empty() => {
+            Err(fault(format!("holds no matches of two photographs of the collection: {reason}")))
+        }
+        _ => Ok(given),
     }
 }
 
 /// COLMAP's text.
-fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<ByPair, String> {
+fn of_text(text: &str, names: &Names<'_>) -> std::result::Result<Given, String> {
     if parse_matches(text, "", &MatchSides::default()).is_ok_and(|read| !read.rows.is_empty()) {
         return Err("holds places: expected two names and lines of two numbers of features (COLMAP's text), or hloc's .h5; \
                     `tiepoint match --matches` verifies the places of one pair"
             .into());
     }
-    let (mut by_pair, mut pair) = (ByPair::new(), None);
+    let (mut given, mut pair) = (Given::default(), None);
     for (number, line) in (1..).zip(text.lines()) {
         let said = |reason: String| format!("line {number}: {reason}");
         match (pair, line.trim()) {
             (_, "") => pair = None,
             (None, comment) if comment.starts_with('#') && names.pair(comment).is_err() => {}
-            (None, _) => {
-                let found = names.pair(line).map_err(said)?;
-                if found[0] == found[1] {
-                    return Err(said("the two photographs are the same".into()));
+            (None, words) => match names.pair(line) {
+                Ok([a, b]) if a == b => return Err(said("the two photographs are the same".into())),
+                Ok(found) => {
+                    add(&mut given.by_pair, found, []);
+                    pair = Some(Some(found));
                 }
-                add(&mut by_pair, found, []);
-                pair = Some(found);
-            }
+                Err(reason) if match_of(words).is_some() || !words.contains([' ', '\t']) => {
+                    return Err(said(reason));
+                }
+                Err(reason) => {
+                    given.leave_out(1, || said(reason));
+                    pair = Some(None);
+                }
+            },
             (Some(pair), words) => {
-                let mut indices = words.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
-                match [indices.next().flatten(), indices.next().flatten()] {
-                    [Some(i), Some(j)] if indices.next().is_none() => add(&mut by_pair, pair, [[i, j]]),
-                    _ => {
-                        return Err(said(format!(
-                            "{words:?} is no match: expected two indices of features, or an empty line before the next pair"
-                        )));
-                    }
+                let Some(found) = match_of(words) else {
+                    return Err(said(format!(
+                        "{words:?} is no match: expected two indices of features, or an empty line before the next pair"
+                    )));
+                };
+                if let Some(pair) = pair {
+                    add(&mut given.by_pair, pair, [found]);
                 }
             }
         }
     }
-    Ok(by_pair)
+    Ok(given)
+}
+
+/// The two indices in a line of a text.
+fn match_of(words: &str) -> Option<[u32; 2]> {
+    let mut indices = words.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
+    let found = [indices.next()??, indices.next()??];
+    indices.next().is_none().then_some(found)
 }
 
 /// The two photographs in a name of old versions of hloc, `A_B`; `None` for another name.
@@ -247,7 +274,7 @@ fn add_row(given: &mut Given, [a, b]: [u32; 2], array: Array) -> std::result::Re
         ));
     }
     let values = array.whole()?;
-    given.features.insert(a, values.len());
+    given.features.push(([a, b], values.len()));
     let matches = (0..).zip(values).filter_map(|(i, j)| Some([i, u32::try_from(j).ok()?]));
     add(&mut given.by_pair, [a, b], matches);
     Ok(())
@@ -265,12 +292,13 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             )));
         }
     }
+    let at = |fault: hdf5::Fault| fault.at(path);
     let array = |place: &str| {
-        let found = file.array(place).map_err(fault)?;
+        let found = file.array(place).map_err(at)?;
         found.ok_or_else(|| fault(format!("{place} is missing")))
     };
     let mut given = Given::default();
-    for first in file.members("").map_err(fault)?.0 {
+    for first in file.members("").map_err(at)?.0 {
         if !known.contains_key(&first)
             && let Some(pair) = pair_of_old_name(&first, &known).map_err(fault)?
         {
@@ -279,15 +307,21 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             add_row(&mut given, pair, array).map_err(|reason| fault(format!("{place} {reason}")))?;
             continue;
         }
-        let unknown = || fault(format!("{first:?} is no photograph of the collection"));
-        let a = known.get(&first).copied().ok_or_else(unknown)?;
-        let (groups, arrays) = file.members(&first).map_err(fault)?;
+        let (groups, arrays) = file.members(&first).map_err(at)?;
+        let Some(a) = known.get(&first).copied() else {
+            // Old versions have one pair in a group.
+            let pairs =
+                if arrays.iter().any(|array| array == "matches0") { 1 } else { groups.len() + arrays.len() };
+            given.leave_out(pairs, || format!("{first:?} is no photograph of the collection"));
+            continue;
+        };
         for second in groups.iter().chain(&arrays) {
             let place = format!("{first}/{second}");
             let of_group = groups.contains(second);
-            let b = known.get(second.as_str()).copied().ok_or_else(|| {
-                fault(format!("{place}: {second:?} is no photograph of the collection; expected matches as hloc writes them"))
-            })?;
+            let Some(b) = known.get(second.as_str()).copied() else {
+                given.leave_out(1, || format!("{place}: {second:?} is no photograph of the collection"));
+                continue;
+            };
             if a == b {
                 return Err(fault(format!("{first} is matched with itself")));
             }
@@ -315,7 +349,7 @@ fn of_hloc(path: &Path, names: &Names<'_>) -> Result<Given> {
             add(&mut given.by_pair, [a, b], pairs.collect::<Result<Vec<_>>>()?);
         }
     }
-    match given.by_pair.is_empty() {
+    match given.by_pair.is_empty() && given.left_out.is_none() {
         true => Err(fault("holds no matches: expected a group for each photograph, in it one for each partner, with matches0 (hloc)".into())),
         false => Ok(given),
     }
@@ -329,12 +363,15 @@ mod tests {
     fn a_text_gives_the_matches_of_every_pair() {
         let all = ["a.jpg", "b c.jpg", "d.jpg"];
         let names = Names::of(all);
-        let found =
-            of_text("# x\nd.jpg a.jpg\n1 2\n3 4\n\na.jpg\tb c.jpg\n\n a.jpg d.jpg\n 7  8\n", &names).unwrap();
+        let found = of_text("# x\nd.jpg a.jpg\n1 2\n3 4\n\na.jpg\tb c.jpg\n\n a.jpg d.jpg\n 7  8\n", &names)
+            .unwrap()
+            .by_pair;
         assert_eq!(found[&[0, 2]], [[2, 1], [4, 3], [7, 8]], "in the order of the photographs");
         assert_eq!(found[&[0, 1]].len(), 0, "a pair without matches");
         for (text, reason) in [
-            ("a.jpg e.jpg\n", "no photograph"),
+            ("a.jpg\n", "two names"),
+            ("a.jpg d.jpg\n\n1 2\n", "no photograph"),
+            ("a.jpg e.jpg\n1 2\na.jpg d.jpg\n", "an empty line"),
             ("a.jpg a.jpg\n", "the same"),
             ("a.jpg d.jpg\n1\n", "two indices"),
             ("a.jpg d.jpg\n1 2 3\n", "two indices"),
@@ -354,10 +391,42 @@ mod tests {
         std::fs::write(&file, include_bytes!("../../tests/samples/hloc-old-matches.h5")).unwrap();
         let given = read(&file, &Names::of(["a.png", "sub/b_1.png"])).unwrap();
         assert_eq!(given.by_pair[&[0, 1]], [[2, 0]]);
-        assert_eq!(given.features[&1], 2);
+        assert_eq!(given.features, [([1, 0], 2)]);
         let why = |names: &[&str]| read(&file, &Names::of(names.iter().copied())).unwrap_err().to_string();
         assert!(why(&["sub-b", "1.png_a.png", "sub-b_1.png", "a.png"]).contains("several pairs"));
         assert!(why(&["a.png"]).contains("is no photograph of the collection"));
+    }
+
+    #[test]
+    fn pairs_of_other_photographs_are_left_out_and_counted() {
+        let folder = crate::files::tests::Folder::new("given-left-out");
+        let read = |name: &str, content: &[u8], names: &[&'static str]| {
+            std::fs::write(folder.join(name), content).unwrap();
+            read(&folder.join(name), &Names::of(names.iter().copied()))
+        };
+        let text = b"a.jpg e.jpg\n1 2\n\na.jpg b.jpg\n3 4\n\ne.jpg f.jpg\n\n";
+        let given = read("m.txt", text, &["a.jpg", "b.jpg"]).unwrap();
+        assert_eq!(given.by_pair, ByPair::from([([0, 1], vec![[3, 4]])]));
+        let (count, first) = given.left_out.unwrap();
+        assert!(
+            count == 2 && first.starts_with("line 1: \"e.jpg\" is no photograph of the collection"),
+            "{first}"
+        );
+        // A group of sub/b.png with one of a.png in it.
+        let matches = include_bytes!("../../tests/samples/hloc-matches.h5");
+        assert!(read("m.H5", matches, &["a.png", "sub/b.png", "c.png"]).unwrap().left_out.is_none());
+        for (name, content, names) in [
+            ("m.txt", &text[..], ["a.jpg", "c.jpg"]),
+            ("m.h5", matches, ["a.png", "c.png"]),
+            ("m.h5", matches, ["sub/b.png", "c.png"]),
+        ] {
+            let told = read(name, content, &names).unwrap_err().to_string();
+            let words = [
+                "holds no matches of two photographs of the collection",
+                "is no photograph of the collection",
+            ];
+            assert!(words.iter().all(|words| told.contains(words)), "{told}");
+        }
     }
 
     #[test]
@@ -369,7 +438,7 @@ mod tests {
         let mut given = Given::default();
         add_row(&mut given, [1, 0], array(&[1, 3], &[2.0, -1.0, 0.0])).unwrap();
         assert_eq!(given.by_pair[&[0, 1]], [[2, 0], [0, 2]]);
-        assert_eq!(given.features[&1], 3);
+        assert_eq!(given.features, [([1, 0], 3)]);
         for (shape, values, reason) in [
             (&[2][..], [0.5, 1.0], "holds 0.5, expected whole numbers"),
             (&[2], [1.0, f32::NAN], "holds NaN, expected whole numbers"),

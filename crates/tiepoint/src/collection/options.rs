@@ -6,7 +6,7 @@ use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::two_view::TwoViewOptions;
 use crate::matching::MatchOptions;
-use crate::options::{Above, named, options};
+use crate::options::{Above, OptionTable, named, options};
 use crate::register::Modality;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -140,23 +140,29 @@ options! {
     }
 }
 
-impl PairOptions {
+impl CollectionOptions {
     /// A warning if options are given that this choice of pairs does not read.
     pub(super) fn without_effect(&self) -> Option<String> {
         use PairChoice::{Auto, Gps, Sequence, TopScale};
-        let usual = Self::default();
+        let (this, usual) = (&self.pairs, Self::default());
+        // Given matches are verified, not searched for.
+        let is_searched = this.choice != PairChoice::Matches;
+        let search = self.matching.fields().into_iter().zip(usual.matching.fields());
+        let search = search.filter(|(now, usual)| !is_searched && now.default != usual.default);
+        let search = search.map(|(_, usual)| usual.switch().0);
+        let usual = usual.pairs;
         let given = [
-            ("exhaustive-up-to", self.exhaustive_up_to != usual.exhaustive_up_to, [Auto, Auto]),
-            ("overlap", self.overlap != usual.overlap, [Sequence, Sequence]),
-            ("neighbours", self.neighbours != usual.neighbours, [Auto, Gps]),
-            ("max-metres", self.max_metres != usual.max_metres, [Auto, Gps]),
-            ("top-features", self.top_features != usual.top_features, [Auto, TopScale]),
-            ("top-matches", self.top_matches != usual.top_matches, [Auto, TopScale]),
-            ("top-partners", self.top_partners != usual.top_partners, [Auto, TopScale]),
+            ("exhaustive-up-to", this.exhaustive_up_to != usual.exhaustive_up_to, [Auto, Auto]),
+            ("overlap", this.overlap != usual.overlap, [Sequence, Sequence]),
+            ("neighbours", this.neighbours != usual.neighbours, [Auto, Gps]),
+            ("max-metres", this.max_metres != usual.max_metres, [Auto, Gps]),
+            ("top-features", this.top_features != usual.top_features, [Auto, TopScale]),
+            ("top-matches", this.top_matches != usual.top_matches, [Auto, TopScale]),
+            ("top-partners", this.top_partners != usual.top_partners, [Auto, TopScale]),
         ];
-        let unread = given.iter().filter(|(_, given, readers)| *given && !readers.contains(&self.choice));
-        let names = unread.map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
-        (!names.is_empty()).then(|| format!("no effect with pairs {}: {names}", self.choice))
+        let unread = given.iter().filter(|(_, given, readers)| *given && !readers.contains(&this.choice));
+        let names = unread.map(|(name, ..)| (*name).to_owned()).chain(search).collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("no effect with pairs {}: {names}", this.choice))
     }
 }
 

@@ -5,7 +5,7 @@
 use super::features::{CHANGED, State};
 use super::folder::text_of;
 use super::record::{self, Fields, Found, Kind, fingerprint};
-use super::{Collection, PairChoice, PairOptions, Photograph, Shard, given_matches};
+use super::{Collection, PairChoice, PairOptions, Photograph, Scanned, Shard, given_matches};
 use crate::device::Cpu;
 use crate::files::{Disk, read_text};
 use crate::{Error, Result};
@@ -158,11 +158,15 @@ fn photographs_of(block: usize, collection: &Collection) -> Vec<(usize, u32)> {
 }
 
 /// Checks the choice of pairs as far as a scan can. Returns the hash of the file of pairs or matches, if there is one.
-pub(super) fn check(options: &PairOptions, photographs: &[Photograph]) -> Result<Option<u64>> {
+pub(super) fn check(
+    options: &PairOptions,
+    photographs: &[Photograph],
+    scanned: &mut Scanned,
+) -> Result<Option<u64>> {
     match (options.choice, &options.list) {
         (PairChoice::List, _) => read_list(options, photographs).map(|(_, hash)| Some(hash)),
         (PairChoice::Matches, Some(path)) => {
-            given_matches::read(path, &Names::of_photographs(photographs))?;
+            scanned.left_out_pairs = given_matches::read(path, &Names::of_photographs(photographs))?.left_out;
             hash_of(path).map(Some)
         }
         (PairChoice::Gps, _) if photographs.iter().all(|p| p.metadata.position.is_none()) => {

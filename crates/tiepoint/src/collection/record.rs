@@ -231,10 +231,14 @@ pub(super) fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
 
 /// Whether nothing is lost if the file is written anew: `write_json` wrote it, even if it is damaged, or there is none.
 pub(super) fn is_ours(path: &Path) -> Result<bool> {
-    let Some((bytes, _)) = content(path)?.whole() else { return Ok(true) };
-    let begins = bytes.iter().zip(TEXT[0].as_bytes());
-    let (length, same) = (begins.len(), begins.filter(|(found, wanted)| found == wanted).count());
-    Ok(bytes.iter().all(|byte| *byte == 0) || 2 * same > length)
+    let beginning = in_file(path, |file, _| {
+        let mut bytes = Vec::new();
+        file.take(TEXT[0].len() as u64).read_to_end(&mut bytes)?;
+        Ok(Found::Whole(bytes))
+    })?;
+    let Some(bytes) = beginning.whole() else { return Ok(true) };
+    let same = bytes.iter().zip(TEXT[0].as_bytes()).filter(|(found, wanted)| found == wanted).count();
+    Ok(bytes.iter().all(|byte| *byte == 0) || 2 * same > bytes.len())
 }
 
 /// Reads what `write_json` wrote.

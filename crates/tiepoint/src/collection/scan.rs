@@ -117,6 +117,9 @@ pub struct Scanned {
     /// Hidden images and folders, whose names begin with a dot; they are left out.
     #[serde(skip)]
     pub hidden: Vec<PathBuf>,
+    /// How many pairs of given matches are left out because they are not of two photographs, and why the first is.
+    #[serde(skip)]
+    pub(super) left_out_pairs: Option<(usize, String)>,
 }
 
 /// Serialises images that are left out, each with its reason.
@@ -168,10 +171,22 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
     let mut found = Vec::with_capacity(files.len());
     // The photograph to which each file of features belongs.
     let mut owners = HashMap::new();
+    let is_masked = options.given.is_none() && options.masks.is_some();
+    let pictures =
+        files.iter().filter_map(|(_, path)| if is_masked { path.canonicalize().ok() } else { None });
+    let pictures: HashSet<PathBuf> = pictures.collect();
     for ((name, path), read) in files.iter().zip(photographs) {
         match read {
-            Ok((photograph, features)) => {
-                if let Some(features) = features
+            Ok((photograph, beside)) => {
+                if let Some(mask) = beside.as_ref().filter(|_| is_masked)
+                    && mask.canonicalize().is_ok_and(|mask| pictures.contains(&mask))
+                {
+                    let reason = format!(
+                        "is the mask of {name} and would be a photograph, too; put masks into a folder of their own"
+                    );
+                    return Err(Error::format(mask, reason));
+                }
+                if let Some(features) = beside.filter(|_| !is_masked)
                     && let Some(other) = owners.insert(features.clone(), name)
                 {
                     let reason = format!(
@@ -188,7 +203,7 @@ pub(super) fn list(inputs: &[PathBuf], options: &FeatureOptions, cpu: &Cpu) -> R
     Ok((Listing { root, photographs: found, list: None, refused: refused.collect() }, scanned))
 }
 
-/// A photograph, and the file of its own that gives its features, if there is one; or why it is left out.
+/// A photograph, and the file of its own that gives its features or masks it, if there is one; or why it is left out.
 fn photograph(
     name: &str,
     path: &Path,
@@ -202,7 +217,7 @@ fn photograph(
     let (beside, version) = beside(options, name)?.unzip();
     let file = FileVersion::of(&meta);
     let photograph = Photograph { name: name.to_owned(), file, beside: version, metadata, slot: 0 };
-    let is_own = options.given.as_ref().is_some_and(|given| beside.as_ref() != Some(given));
+    let is_own = beside != options.given;
     Ok(Ok((photograph, beside.filter(|_| is_own))))
 }
 

@@ -1,6 +1,6 @@
 //! Warnings about what a stage leaves out without failing, for the command and the Python package.
 
-use super::{CollectionOptions, Extracted, PairChoice, PairSet, Scanned};
+use super::{CollectionOptions, Extracted, Metric, PairChoice, PairSet, Scanned};
 
 impl Scanned {
     /// What a scan changed or left out without a request, and what the results will lack because of it.
@@ -19,10 +19,12 @@ impl Scanned {
             let none = all - self.positions;
             warnings.push(format!("{none} of {all} photographs record no position: gps gives them no pair"));
         }
-        if options.features.masks.is_some() && self.masked < all {
-            warnings.push(format!("{} of {all} photographs have no mask", all - self.masked));
+        if let Some((count, first)) = &self.left_out_pairs {
+            warnings.push(format!(
+                "{count} pairs of given matches are left out, as they are not of two photographs of the collection: {first}"
+            ));
         }
-        warnings.extend(options.pairs.without_effect());
+        warnings.extend(options.without_effect());
         warnings
     }
 }
@@ -44,6 +46,9 @@ impl Extracted {
                  COLMAP and `detect --no-orient` find them",
                 self.turned.len()
             ));
+        }
+        if self.by_sift && options.features.metric != Metric::L2 {
+            warnings.push("no effect without given features: metric".into());
         }
         if left_out > there {
             warnings.push(format!("{left_out} of {all} photographs are left out"));

@@ -49,6 +49,11 @@ impl Layout {
         Err(format!("band {} was asked for, and the image has {}", self.first + 1, self.channels))
     }
 
+    /// The index of the last colour or alpha channel.
+    pub(super) fn last(self) -> usize {
+        self.first.saturating_add(self.colours).saturating_sub(1).max(self.alpha.unwrap_or(0))
+    }
+
     /// The number of colour and alpha channels.
     pub(super) fn seen(self) -> usize {
         self.colours + usize::from(self.alpha.is_some())
@@ -69,7 +74,7 @@ impl Layout {
 
     /// Whether a pixel lacks data where such values are none: one of its colours in floats, as their grey needs all three, or
     /// all of 8 and 16 bits, where the value may be a colour like others, as 0 is that of red in pure green.
-    fn lacks<T: Pixel>(self, pixel: &[T], is_none: impl Fn(f32) -> bool) -> bool {
+    pub(super) fn lacks<T: Pixel>(self, pixel: &[T], is_none: impl Fn(f32) -> bool) -> bool {
         let mut colours = pixel[self.first..self.first + self.colours].iter().map(|v| is_none(v.to_f32()));
         if T::WHITE == 1.0 { colours.any(|none| none) } else { colours.all(|none| none) }
     }

@@ -19,7 +19,7 @@ pub struct Metadata {
     pub focal: Option<Focal>,
     /// The width and height of the picture as the camera took it, in pixels.
     pub taken: Option<[f64; 2]>,
-    /// Where the camera was.
+    /// Where the camera was; `None` also for latitude and longitude 0, which cameras without a fix write.
     pub position: Option<Position>,
     /// The direction of gravity in the camera's frame, x right and y down in the stored pixels, from the orientation;
     /// `None` if that is missing or mirrored.
@@ -153,14 +153,15 @@ fn focal(exif: &Exif) -> Option<Focal> {
         5.0 => Some(0.001),
         _ => None,
     };
-    let axis = |pixels, resolution| {
-        let millimetres = unit?;
+    let millimetres_of = |pixels, resolution: Option<f64>| {
         let pixels = number(exif, pixels).filter(positive)?;
-        let resolution = number(exif, resolution).filter(positive)?;
-        Some(pixels / resolution * millimetres).filter(positive)
+        Some(pixels / resolution? * unit?).filter(positive)
     };
-    let width = axis(Tag::PixelXDimension, Tag::FocalPlaneXResolution);
-    let height = axis(Tag::PixelYDimension, Tag::FocalPlaneYResolution);
+    let resolution = |tag| number(exif, tag).filter(positive);
+    let [x, y] = [Tag::FocalPlaneXResolution, Tag::FocalPlaneYResolution].map(resolution);
+    // Pixels are square where the resolution of one axis alone is given.
+    let width = millimetres_of(Tag::PixelXDimension, x.or(y));
+    let height = millimetres_of(Tag::PixelYDimension, y.or(x));
     let sensor_width = width.into_iter().chain(height).reduce(f64::max);
     Some(sensor_width.map_or(Focal::LensOnly(focal), |sensor_width| Focal::Lens { focal, sensor_width }))
 }
@@ -177,12 +178,11 @@ fn position(exif: &Exif) -> Option<Position> {
     };
     let latitude = angle(Tag::GPSLatitude, Tag::GPSLatitudeRef, "S")?;
     let longitude = angle(Tag::GPSLongitude, Tag::GPSLongitudeRef, "W")?;
-    let height = number(exif, Tag::GPSAltitude);
+    let height = number(exif, Tag::GPSAltitude).filter(|height| height.abs() <= 1e5);
     let below = exif.get_field(Tag::GPSAltitudeRef, In::PRIMARY).and_then(|f| f.value.get_uint(0)) == Some(1);
     let altitude = height.map(|height| if below { -height } else { height });
-    let sound = latitude.abs() <= 90.0
-        && longitude.abs() <= 180.0
-        && altitude.is_none_or(|metres| metres.abs() <= 1e5);
+    // Cameras without a fix write zeros, which COLMAP leaves out, too.
+    let sound = latitude.abs() <= 90.0 && longitude.abs() <= 180.0 && [latitude, longitude] != [0.0; 2];
     sound.then_some(Position { latitude, longitude, altitude })
 }
 
@@ -220,6 +220,8 @@ fn rationals(exif: &Exif, tag: Tag) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exif::experimental::Writer;
+    use exif::{Field, Rational};
 
     #[test]
     fn focal_lengths_in_pixels() {
@@ -241,5 +243,52 @@ mod tests {
         assert_eq!(taken([2832.0, 2128.0], Size::new(400, 601)), None, "cropped");
         assert_eq!(px(Focal::Film35(1e9)), None, "absurdly long");
         assert_eq!(px(Focal::Film35(1e-9)), None, "absurdly short");
+    }
+
+    fn number_of(n: u32) -> Value {
+        Value::Rational(vec![Rational { num: n, denom: 1 }])
+    }
+
+    /// The camera data that these fields make.
+    fn of_fields(fields: &[(Tag, Value)]) -> Metadata {
+        let field =
+            |(tag, value): &(Tag, Value)| Field { tag: *tag, ifd_num: In::PRIMARY, value: value.clone() };
+        let fields: Vec<Field> = fields.iter().map(field).collect();
+        let (mut writer, mut bytes) = (Writer::new(), io::Cursor::new(Vec::new()));
+        fields.iter().for_each(|field| writer.push_field(field));
+        writer.write(&mut bytes, false).unwrap();
+        of_exif(&exif::Reader::new().read_raw(bytes.into_inner()).unwrap())
+    }
+
+    #[test]
+    fn the_resolution_of_one_axis_is_that_of_both() {
+        let (x, y) = (Tag::FocalPlaneXResolution, Tag::FocalPlaneYResolution);
+        for sides in [[4000, 3000], [3000, 4000]] {
+            for axes in [&[x][..], &[y], &[x, y]] {
+                let mut fields = vec![
+                    (Tag::FocalLength, number_of(50)),
+                    (Tag::PixelXDimension, Value::Long(vec![sides[0]])),
+                    (Tag::PixelYDimension, Value::Long(vec![sides[1]])),
+                ];
+                fields.extend(axes.iter().map(|axis| (*axis, number_of(2540))));
+                let found = of_fields(&fields).focal_px(Size::new(300, 400)).unwrap();
+                assert!((found - 500.0).abs() < 1e-9, "{sides:?}, {axes:?}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_without_a_fix_is_none_and_an_absurd_altitude_is_left_out() {
+        let angle = |degrees| Value::Rational([degrees, 0, 0].map(|num| Rational { num, denom: 1 }).to_vec());
+        let at = |latitude, longitude, altitude| {
+            let places = [(Tag::GPSLatitude, angle(latitude)), (Tag::GPSLongitude, angle(longitude))];
+            let found = of_fields(&[places.as_slice(), &[(Tag::GPSAltitude, number_of(altitude))]].concat());
+            found.position.map(|p| (p.latitude, p.longitude, p.altitude))
+        };
+        assert_eq!(at(0, 0, 0), None);
+        assert_eq!(at(0, 0, 90), None, "an altitude alone");
+        assert_eq!(at(0, 7, 90), Some((0.0, 7.0, Some(90.0))), "on the equator");
+        assert_eq!(at(47, 7, 4_000_000), Some((47.0, 7.0, None)));
+        assert_eq!(at(91, 7, 90), None);
     }
 }

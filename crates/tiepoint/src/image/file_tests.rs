@@ -284,6 +284,76 @@ fn pixels_without_data_are_hidden() {
     assert!(!beside.exists(), "a mask of an earlier file is not left");
 }
 
+/// A mask beside a picture that names a no-data value was lost in a TIFF.
+#[test]
+fn what_a_mask_hides_stays_hidden_in_a_tiff() {
+    let (size, options) = (Size::new(6, 2), ReadOptions::default());
+    let valid = Image::from_fn(size, |x, _| if x < 3 { 0_u8 } else { 255 });
+    let (_folder, file) = scratch("tif");
+    let written = |image: &AnyImage, no_data, layout| {
+        let known = Known { no_data, layout, valid: Some(&valid), ..Known::default() };
+        write_known(&file, image, &known).unwrap();
+        (read_file(&file, &options).unwrap(), fs::read(&file).unwrap())
+    };
+    for kind in 0..3 {
+        let bands = Layout { channels: 2, first: 0, colours: 1, alpha: None };
+        for (channels, layout) in [(1, None), (3, None), (2, Some(bands))] {
+            let image = image_of(kind, size, channels);
+            for no_data in [None, Some(0.0), Some(7.0), Some(-9999.0)] {
+                let (read, bytes) = written(&image, no_data, layout);
+                assert_eq!(read.valid().unwrap().as_ref(), Some(&valid), "{kind}, {channels}, {no_data:?}");
+                let (_, again) = written(&read.image, no_data, layout);
+                assert_eq!(again, bytes, "{kind}, {channels}, {no_data:?}: nothing more");
+            }
+        }
+        let coloured = with_alpha(&image_of(kind, size, 3), &Image::filled(size, 1, 255)).unwrap();
+        let (read, _) = written(&coloured, None, None);
+        assert_eq!(alpha_mask(&read.image).as_ref(), Some(&valid), "{kind}: transparent");
+    }
+    // Where the searched band alone lacks data, the value of the other band stays.
+    let image = Image::from_fn(size, |x, _| if x < 3 { -9999.0 } else { 1.0 });
+    let two = Image::from_vec(image.data().iter().flat_map(|v| [*v, 5.0]).collect(), size, 2).unwrap();
+    let bands = Layout { channels: 2, first: 0, colours: 1, alpha: None };
+    assert_eq!(written(&two.clone().into(), Some(-9999.0), Some(bands)).0.image, two.into());
+}
+
+#[test]
+fn a_mask_or_a_layout_of_another_image_is_refused() {
+    let image = image_of(0, Size::new(6, 2), 1);
+    let layout = |channels, first, alpha| Layout { channels, first, colours: 1, alpha };
+    for extension in ["tif", "png", "pgm", "npy", "jpg"] {
+        let (_folder, file) = scratch(extension);
+        for size in [Size::new(2, 2), Size::new(9, 9)] {
+            let valid = Image::filled(size, 1, 0);
+            let told = write_known(&file, &image, &Known { valid: Some(&valid), ..Known::default() });
+            assert!(matches!(told, Err(Error::Mismatch(_))), "{extension}, {size}: {told:?}");
+        }
+        for wrong in [Layout::usual(3), layout(1, 5, None), layout(1, 0, Some(9))] {
+            let told = write_known(&file, &image, &Known { layout: Some(wrong), ..Known::default() });
+            assert!(matches!(told, Err(Error::Mismatch(_))), "{extension}, {wrong:?}: {told:?}");
+        }
+        assert!(!file.exists(), "{extension}");
+    }
+}
+
+/// Few rows of many channels look like channels before rows.
+#[test]
+fn arrays_of_few_rows_are_read_back_or_not_written() {
+    let (_folder, file) = scratch("npy");
+    for (height, channels, holds) in
+        [(3, 6, true), (1, 16, true), (4, 17, false), (5, 40, true), (4, 4, true)]
+    {
+        let image = image_of(1, Size::new(7, height), channels);
+        match write(&file, &image) {
+            Ok(()) => {
+                assert_eq!(read(&file, &ReadOptions::default()).unwrap(), image, "{height}, {channels}")
+            }
+            Err(told) => assert!(told.to_string().contains("channels first; .tif holds it"), "{told}"),
+        }
+        assert_eq!(write(&file, &image).is_ok(), holds, "{height}, {channels}");
+    }
+}
+
 #[test]
 fn files_that_cannot_name_a_no_data_value_hold_nan_in_its_place() {
     let (size, options) = (Size::new(4, 2), ReadOptions::default());

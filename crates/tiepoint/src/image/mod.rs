@@ -61,7 +61,7 @@ pub use read::{
 };
 pub(crate) use read::{Stored, stored};
 pub use shades::Shades;
-pub use tiff::Georeference;
+pub use tiff::{CoordinateSystem, Georeference};
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, ImageView, ImageViewMut};
 #[cfg(any(fuzzing, test))]

@@ -1,6 +1,6 @@
 //! The value by which a file marks pixels that hold no data.
 
-use super::{AnyImage, FileImage, Image, ImageView, Layout, Pixel};
+use super::{AnyImage, AnyView, FileImage, Image, ImageView, Layout, Pixel};
 use crate::by_pixel;
 
 /// GDAL's TIFF tag for that value, which it writes as text.
@@ -63,6 +63,39 @@ pub(super) fn marked(
     let beside_of = no_data.unwrap_or(f64::NAN);
     by_pixel!(&mut image, i => mark(i, valid, (no_data.and_then(held), beside(beside_of)), (layout, apart)));
     image
+}
+
+/// The image in which a reader hides what `valid` hides: these pixels are transparent or, where there is no alpha, have the
+/// value `no_data` in all channels. Those whose colours lack data already stay; `None` where there are no others.
+pub(super) fn with_hidden(
+    image: &AnyView<'_>,
+    valid: &Image<u8>,
+    no_data: Option<f64>,
+    layout: Layout,
+) -> Option<AnyImage> {
+    fn hidden<T: Pixel>(
+        image: ImageView<'_, T>,
+        valid: &Image<u8>,
+        no_data: Option<T>,
+        layout: Layout,
+    ) -> Option<Image<T>> {
+        let is_none = |v: f32| !v.is_finite() || no_data.is_some_and(|no_data| is(v, no_data.to_f32()));
+        let mut found = None;
+        for y in 0..image.size().height {
+            for (x, pixel) in image.row(y).chunks_exact(layout.channels).enumerate() {
+                if valid.row(y)[x] == 0 && !layout.lacks(pixel, is_none) {
+                    let row = found.get_or_insert_with(|| image.to_image()).row_mut(y);
+                    let pixel = &mut row[x * layout.channels..][..layout.channels];
+                    match layout.alpha {
+                        Some(alpha) => pixel[alpha] = T::default(),
+                        None => pixel.fill(no_data.unwrap_or_default()),
+                    }
+                }
+            }
+        }
+        found
+    }
+    by_pixel!(image, image => hidden(*image, valid, no_data.and_then(held), layout).map(AnyImage::from))
 }
 
 /// The value next to the no-data value, for data that interpolation has given that value.

@@ -39,8 +39,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     let Header { kind, shape, by_columns } = parse_header(&header)?;
     let (size, channels) = match shape[..] {
         [height, width] => (Size::new(width, height), 1),
-        // Channels first, as in PyTorch: no picture has so few rows and so many channels.
-        [1..=4, _, channels] if channels > 4 => {
+        [_, _, _] if has_channels_first(&shape) => {
             return Err(format!(
                 "the array has the shape {shape:?}, with its channels first: expected (height, width, channels); \
                  numpy.moveaxis(array, 0, -1) turns it"
@@ -65,6 +64,23 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
         return values_of(Cursor::new(by_rows(&values, &shape, width)), request, kind, (size, channels));
     }
     values_of(source, request, kind, (size, channels))
+}
+
+/// Whether these seem to be the channels, rows and columns of a picture, as in PyTorch, rather than few rows of pixels with
+/// many channels. No picture is as narrow as others have bands.
+fn has_channels_first(shape: &[usize]) -> bool {
+    matches!(shape, [1..=4, _, channels] if *channels > 16)
+}
+
+/// Why `view` cannot be written, if it cannot.
+pub(super) fn check(view: &AnyView<'_>) -> Result<(), String> {
+    let (Size { width, height }, channels) = (view.size(), view.channels());
+    match has_channels_first(&[height, width, channels]) {
+        true => Err(format!(
+            "an array of {height} rows and {channels} channels would be read as one with its channels first; .tif holds it"
+        )),
+        false => Ok(()),
+    }
 }
 
 fn values_of(

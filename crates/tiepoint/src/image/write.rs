@@ -1,8 +1,9 @@
 //! Writing image files, in the format that the name's extension says.
 
 use super::{
-    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, exr, jpeg, no_data::held, npy,
-    pam, pfm, png, pnm, tiff, with_alpha, world_file,
+    AnyImage, AnyView, Georeference, Image, ImageView, Layout, Mask, Pixel, check_mask, exr, jpeg,
+    no_data::{held, with_hidden},
+    npy, pam, pfm, png, pnm, tiff, with_alpha, world_file,
 };
 use crate::device::Cpu;
 use crate::files::{Opened, format_of, is_stdout, remove_if_there, write_atomically};
@@ -79,7 +80,7 @@ impl OutputFormat {
     fn check(self, view: &AnyView<'_>) -> std::result::Result<(), String> {
         let channels: &[usize] = match self {
             Self::Tiff => return tiff::check(view),
-            Self::Npy => return Ok(()),
+            Self::Npy => return npy::check(view),
             Self::Jpeg if !matches!(view, AnyView::U8(_)) => {
                 return Err("a JPEG holds 8 bits: use .png or .tif for what has more".into());
             }
@@ -98,7 +99,8 @@ impl OutputFormat {
     }
 }
 
-/// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
+/// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically). Floats are taken as 0
+/// to 1 where the format holds integers, and others are clamped without a word: [`OutputFormat::cuts`] counts them.
 ///
 /// # Errors
 /// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when
@@ -144,13 +146,14 @@ pub struct Known<'a> {
 /// | PNG, PAM of 8 bits | transparent |
 /// | PFM, EXR, `.npy` of floats | NaN, also where one channel alone has the no-data value: these files cannot name it |
 /// | the others | as they are (NaN as 0), with a mask in `PATH.msk` beside the file, where GDAL looks for it and [`read_file`](super::read_file) too |
+/// | any with an alpha channel | transparent |
 ///
 /// What an earlier file of this name left [beside it](BESIDE) is removed, as by every function that writes a picture. A
 /// place on a map goes into a TIFF, and beside other formats into a world file, which names no coordinate system.
 ///
 /// # Errors
-/// As [`write()`], and [`Error::Format`] for a place without a [transform](Georeference::transform) in another format than
-/// TIFF.
+/// As [`write()`]; [`Error::Mismatch`] for a mask or a layout of another image; [`Error::Format`] for a place without a
+/// [transform](Georeference::transform) in another format than TIFF.
 pub fn write_known<'a>(
     path: impl AsRef<Path>,
     image: impl Into<AnyView<'a>>,
@@ -159,6 +162,13 @@ pub fn write_known<'a>(
     let (path, view) = (path.as_ref(), image.into());
     let layout = known.layout.unwrap_or(Layout::usual(view.channels()));
     let format = OutputFormat::of(path)?;
+    check_mask(known.valid.map(Image::view), view.size())?;
+    if layout.channels != view.channels() || layout.last() >= layout.channels {
+        let n = view.channels();
+        return Err(Error::Mismatch(format!(
+            "{layout:?} is given for an image of {n} channels: expected its own"
+        )));
+    }
     // In these the last of two or four channels is alpha.
     let ends_with_alpha = matches!(format, OutputFormat::Png | OutputFormat::Pam | OutputFormat::Exr);
     if ends_with_alpha && layout.alpha.is_none() && Layout::usual(view.channels()).alpha.is_some() {
@@ -175,19 +185,22 @@ pub fn write_known<'a>(
         }
         _ => None,
     };
-    let valid = finite.as_ref().or(known.valid);
-    let valid = valid.filter(|valid| valid.data().contains(&0) && layout.alpha.is_none());
+    let valid = finite.as_ref().or(known.valid).filter(|valid| valid.data().contains(&0));
+    let is_tiff = format == OutputFormat::Tiff;
+    let in_tag = known.no_data.filter(|_| is_tiff);
+    let transparent = valid.filter(|_| layout.alpha.is_some());
+    let transparent = transparent.and_then(|valid| with_hidden(&view, valid, in_tag, layout));
+    let view = transparent.as_ref().map_or(view, AnyImage::view);
+    let valid = valid.filter(|_| layout.alpha.is_none());
     let no_data = match view {
         AnyView::U8(_) => known.no_data.filter(|v| held::<u8>(*v).is_some()),
         AnyView::U16(_) => known.no_data.filter(|v| held::<u16>(*v).is_some()),
         AnyView::F32(_) => known.no_data.or(valid.map(|_| f64::NAN)),
     };
-    let is_tiff = format == OutputFormat::Tiff;
     let mut in_file = Known { place: known.place.filter(|_| is_tiff), no_data, valid: None, ..*known };
     let world = known.place.filter(|_| !is_tiff).map(|place| world_file::of(path, place)).transpose()?;
     let (mut beside, mut made) = (None, None);
     match (format, &view, valid) {
-        (OutputFormat::Tiff, AnyView::F32(_), _) => {}
         // These files cannot say which value marks no data.
         (OutputFormat::Pfm | OutputFormat::Exr | OutputFormat::Npy, AnyView::F32(_), valid) => {
             let no_data = no_data.filter(|value| !value.is_nan());
@@ -196,7 +209,10 @@ pub fn write_known<'a>(
             }
         }
         (_, _, None) => {}
-        (OutputFormat::Tiff, _, valid) => in_file.valid = valid.filter(|_| no_data.is_none()),
+        (OutputFormat::Tiff, view, Some(valid)) if no_data.is_some() => {
+            made = with_hidden(view, valid, no_data, layout);
+        }
+        (OutputFormat::Tiff, ..) => in_file.valid = valid,
         (OutputFormat::Png | OutputFormat::Pam, AnyView::U8(_), Some(valid)) if layout.is_usual() => {
             made = Some(with_alpha(view, valid)?);
         }

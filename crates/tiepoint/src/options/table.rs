@@ -312,6 +312,18 @@ pub struct Field {
     pub default: Value,
 }
 
+impl Field {
+    /// The flag as the command takes it, without dashes, and whether it switches the option off, as it does where the
+    /// option is on by default.
+    pub fn switch(&self) -> (String, bool) {
+        match self.flag.strip_prefix('!') {
+            Some(no) => (no.to_owned(), true),
+            None if self.default == Value::Bool(true) => (format!("no-{}", self.flag), true),
+            None => (self.flag.clone(), false),
+        }
+    }
+}
+
 /// The names, flag and unit of an option; made by [`options!`].
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]

@@ -205,6 +205,82 @@ fn given_features_that_do_not_fit_are_reported() {
     folder.refuses("collect images --output h.db --device cpu --features images/a.png", 1, &["no HDF5 file"]);
 }
 
+/// The file was half old: the length of another pair of the same photograph was the one that was checked.
+#[test]
+fn matches_of_another_number_of_features_are_refused_for_every_pair() {
+    let folder = Folder::with("collect-given-lengths", photographs);
+    collected(&folder, "sift", "--keep scale --max-features 100");
+    let few = |(name, found): (String, Features)| (name, found.subset(&[0, 1, 2]).unwrap());
+    give(&folder, &floats(&folder.at("sift work"), 64).into_iter().map(few).collect::<Vec<_>>());
+    // Written by h5py: matches0 of a.png/c.png has 2 values and that of a.png/d.png has 3.
+    folder.put("m.h5", include_bytes!("../../../../tiepoint/tests/samples/hloc-lengths.h5"));
+    folder.refuses(
+        "collect images --device cpu --features given --output some.db --matches m.h5",
+        1,
+        &["matches of a.png and c.png are given for 2 features of a.png, which has 3"],
+    );
+}
+
+#[test]
+fn what_is_not_used_beside_given_features_and_matches_is_told() {
+    let folder = Folder::with("collect-given-unused", photographs);
+    let warnings = |line: String| {
+        let said = folder.notes(format!("collect images --device cpu --output some.db {line}"));
+        let told = said.lines().filter_map(|line| Some(line.split_once("warning: ")?.1.to_owned()));
+        told.filter(|told| told.contains("no effect") || told.contains("left out")).collect::<Vec<_>>()
+    };
+    let search = "--ratio 0.5 --max-distance none --one-way --any-sign";
+    assert_eq!(
+        warnings(format!("--work w --keep scale --max-features 100 {search}")),
+        [""; 0],
+        "all are used"
+    );
+    assert_eq!(
+        warnings("--work metric --metric cosine".into()),
+        ["no effect without given features: metric"]
+    );
+    give(&folder, &floats(&folder.at("w"), 64));
+    let pairs = "a.png c.png\n0 0\n\na.png gone.png\n1 1\n2 2\n\ngone.png other.png\n\n";
+    folder.put("m.txt", pairs);
+    let told = warnings(format!("--features given --metric cosine --matches m.txt --overlap 3 {search}"));
+    let expected = [
+        "2 pairs of given matches are left out, as they are not of two photographs of the collection: line 4: \"gone.png\" is no \
+         photograph of the collection, whose names are like \"a.png\"",
+        "no effect with pairs matches: overlap, ratio, one-way, any-sign, max-distance",
+    ];
+    assert_eq!(told, expected);
+    let status = folder.works("collect status --work some.db.work --json");
+    assert_eq!(number(&status, "tried"), 1.0, "{status}");
+}
+
+/// It was reported once for each photograph.
+#[test]
+fn a_damaged_file_of_all_features_ends_the_stage() {
+    let folder = Folder::new("collect-given-damaged");
+    folder.make("images/sub");
+    for name in ["images/a.png", "images/sub/b.png"] {
+        folder.write(name, Image::filled(Size::new(8, 6), 1, 7_u8));
+    }
+    let whole: &[u8] = include_bytes!("../../../../tiepoint/tests/samples/hloc.h5");
+    let run = "collect images --device cpu --max-distance none --output some.db --features f.h5";
+    folder.put("f.h5", whole);
+    folder.works(run);
+    assert_eq!(count(&folder.at("some.db"), "SELECT sum(rows) FROM keypoints"), 5);
+    let mut refused = 0;
+    for at in (0..whole.len() - 4).filter(|at| &whole[*at..][..4] == b"HEAP") {
+        let mut damaged = whole.to_vec();
+        damaged[at] = 0;
+        folder.put("f.h5", damaged);
+        let said = folder.fails(run, 1);
+        assert!(
+            said.matches("invalid local heap signature").count() == 1 && !said.contains("left out"),
+            "{said}"
+        );
+        refused += 1;
+    }
+    assert!(refused > 1, "the file and its groups");
+}
+
 #[test]
 fn verified_pairs_are_written_for_other_programs() {
     let folder = Folder::with("collect-formats", photographs);

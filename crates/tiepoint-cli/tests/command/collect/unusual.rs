@@ -338,10 +338,17 @@ fn transparent_pixels_have_no_features_and_a_missing_mask_is_reported() {
     assert!(leftmost("c.png") >= 120.0, "masked");
     assert!(leftmost("half.png") >= 125.0, "not near what is transparent");
     assert!(said.contains("6 of 7 photographs have no mask"), "{said}");
+    assert_eq!(said.matches("have no mask").count(), 1, "once: {said}");
     assert!(said.contains("a.png") && !said.contains("c.png"), "by name: {said}");
     let again = folder.works("collect features --work some.db.work --json");
     assert!(value(&again, "without_mask").contains("half.png"), "told again: {again}");
     folder.refuses("collect images --output b.db --masks nowhere", 2, &["nowhere"]);
+    for (photographs, why) in [
+        ("images", "a.png: is the mask of a.png and would be a photograph, too"),
+        ("images/a.png", "of their own"),
+    ] {
+        folder.refuses(format!("collect {photographs} --output b.db --masks images"), 1, &[why]);
+    }
 }
 
 #[test]

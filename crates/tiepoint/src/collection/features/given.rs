@@ -10,7 +10,7 @@
 
 use crate::collection::scan::GIVEN;
 use crate::collection::{CollectionOptions, Metric, PairChoice};
-use crate::feature::files::{self, hdf5::Hdf5};
+use crate::feature::files::{self, hdf5::Fault, hdf5::Hdf5};
 use crate::feature::{Descriptors, Features};
 use crate::image::Size;
 use crate::matching::MAX_DIMENSION;
@@ -35,7 +35,8 @@ impl<'o> Given<'o> {
         Ok(Self { place, file, options })
     }
 
-    /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content.
+    /// The features of the photograph `name` of this size; `file` is the path of its file of features and the content. An
+    /// error of the file of all features names its path, others the photograph or its own file.
     pub(super) fn features_of(
         &self,
         name: &str,
@@ -44,10 +45,13 @@ impl<'o> Given<'o> {
     ) -> Result<Features> {
         let none = |wanted: String| Error::format(name, format!("no features are given for it: {wanted}"));
         let path = file.map_or(&self.place, |(path, _)| path);
-        let fault = |reason: String| Error::format(path, format!("{}: {reason}", path.display()));
+        let fault = |reason: String| Error::format(name, format!("{}: {reason}", path.display()));
         let features = match (&self.file, file) {
             (Some(all), _) => {
-                let found = all.features(name).map_err(fault)?;
+                let found = all.features(name).map_err(|e| match e {
+                    Fault::Array(reason) => fault(reason),
+                    of_file => of_file.at(path),
+                })?;
                 found.ok_or_else(|| {
                     none(format!(
                         "{} has no group {name} (links to other files are not followed)",

@@ -101,6 +101,9 @@ pub struct Extracted {
     /// Photographs for which features were given in this run, and which are not stored upright.
     #[serde(skip)]
     pub turned: Vec<String>,
+    /// Whether photographs of this run were searched for SIFT features.
+    #[serde(skip)]
+    pub(super) by_sift: bool,
 }
 
 impl Collection {
@@ -183,7 +186,9 @@ impl Collection {
         let (size, orientation) = self.stored_size(index, sources)?;
         let mut found = find(size);
         if orientation != 1
-            && let Err(Error::Format { reason, .. } | Error::Mismatch(reason)) = &mut found
+            && let Err(error) = &mut found
+            && !self.is_of_all(error)
+            && let Error::Format { reason, .. } | Error::Mismatch(reason) = error
         {
             *reason += &format!(
                 ". The photograph is not stored upright (EXIF orientation {orientation}), and features must be of its stored \
@@ -191,6 +196,12 @@ impl Collection {
             );
         }
         Ok((found, orientation != 1))
+    }
+
+    /// Whether an error is that of the file that gives the features of all photographs.
+    fn is_of_all(&self, error: &Error) -> bool {
+        let given = self.options().features.given.as_ref();
+        self.is_one_file() && matches!(error, Error::Format { path, .. } if Some(path) == given)
     }
 
     /// Fails if one of these photographs would be searched, and the features of another were imported: descriptors of two

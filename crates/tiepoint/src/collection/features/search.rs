@@ -19,7 +19,7 @@ use crate::files::Disk;
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::register::{Modality, Structure};
-use crate::{Error, Result, by_pixel};
+use crate::{Error, ErrorKind, Result, by_pixel};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,6 +57,11 @@ pub(super) struct Extraction<'c> {
     turned: Mutex<Vec<usize>>,
     /// Writes the files of features.
     disk: Disk,
+}
+
+/// Whether an error is one of the system, which may not happen again on the next attempt.
+fn may_pass(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::HostMemory)
 }
 
 /// A photograph that has been read and can be searched.
@@ -166,7 +171,8 @@ impl<'c> Extraction<'c> {
             reasons.into_iter().map(|(i, reason)| (name(i), reason)).collect::<Vec<_>>()
         });
         let searched = todo.len() - unreadable.len() - failed.len();
-        Ok(Extracted { searched, unreadable, failed, turned, ..Extracted::default() })
+        let by_sift = searched > 0 && collection.options().features.given.is_none();
+        Ok(Extracted { searched, unreadable, failed, turned, by_sift, ..Extracted::default() })
     }
 
     fn search(&self, cpu: &Cpu, processors: &[Processor]) -> Result<()> {
@@ -237,19 +243,23 @@ impl<'c> Extraction<'c> {
         self.todo.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
     }
 
-    /// The result of `decode` for a photograph. If that fails, records the error and returns `None`.
+    /// The result of `decode` for a photograph. If that fails, records the error and returns `None`; an error of the file that
+    /// gives the features of all photographs is returned.
     fn read<T>(&self, index: usize, decode: impl Fn(&Sources) -> Result<T>) -> Result<Option<T>> {
         let sources = match self.collection.sources(index) {
             Ok(sources) => sources,
             Err(reason) => {
-                lock(&self.failed).push((index, reason));
-                self.watched.leave_out(1);
-                self.watched.advance(1);
+                self.postpone(index, reason);
                 return Ok(None);
             }
         };
         match decode(&sources) {
             Ok(photograph) => Ok(Some(photograph)),
+            Err(error) if self.collection.is_of_all(&error) => Err(error),
+            Err(error) if may_pass(&error) => {
+                self.postpone(index, error.to_string());
+                Ok(None)
+            }
             // Reports put the photograph's name before the reason, which names its mask or its features.
             Err(Error::Format { path, reason }) => {
                 let name = &self.collection.photographs()[index].name;
@@ -287,6 +297,13 @@ impl<'c> Extraction<'c> {
         side_by_side(cpu, (0..cpu.threads().min(self.todo.len())).map(|_| Box::new(work) as _).collect())
     }
 
+    /// Records that a photograph must be tried again.
+    fn postpone(&self, index: usize, reason: String) {
+        lock(&self.failed).push((index, reason));
+        self.watched.leave_out(1);
+        self.watched.advance(1);
+    }
+
     /// Records that a photograph cannot be read.
     fn set_aside(&self, index: usize, origin: &Origin, reason: String) -> Result<()> {
         self.watched.leave_out(1);
@@ -320,6 +337,10 @@ impl<'c> Extraction<'c> {
     fn found(&self, photograph: &Photograph, finder: &Finder) -> Result<Option<Features>> {
         match finder.detect(&photograph.image, photograph.mask.as_ref().map(Image::view)) {
             Ok(found) => Ok(Some(found)),
+            Err(error) if may_pass(&error) => {
+                self.postpone(photograph.index, error.to_string());
+                Ok(None)
+            }
             // The image has an unsupported form or is too large.
             Err(e @ (Error::Image(_) | Error::Mismatch(_) | Error::Memory { .. })) => {
                 self.set_aside(photograph.index, &photograph.origin, e.to_string()).map(|()| None)

@@ -108,11 +108,11 @@ impl Array {
 
 /// The features in the arrays that `find` returns by name. If the array of descriptors is square and their lengths do
 /// not tell whether they are rows or columns, they are what `square` says.
-pub(crate) fn features(
-    find: impl Fn(&str) -> Result<Option<Array>, String>,
+pub(crate) fn features<E: From<String>>(
+    find: impl Fn(&str) -> Result<Option<Array>, E>,
     square: Lie,
-) -> Result<Features, String> {
-    let first = |names: [&'static str; 2], axes: usize| -> Result<_, String> {
+) -> Result<Features, E> {
+    let first = |names: [&'static str; 2], axes: usize| -> Result<_, E> {
         for name in names {
             if let Some(array) = find(name)? {
                 return Ok(Some((name, array.with_axes(axes))));
@@ -120,10 +120,11 @@ pub(crate) fn features(
         }
         Ok(None)
     };
-    let (name, xy) = first(["xy", "keypoints"], 2)?.ok_or("the array xy or keypoints is missing")?;
+    let none = || "the array xy or keypoints is missing".to_owned();
+    let (name, xy) = first(["xy", "keypoints"], 2)?.ok_or_else(none)?;
     let (n, wide) = match xy.shape[..] {
         [n, wide @ 2..=4] => (n, wide),
-        _ => return Err(format!("{name} has the shape {:?}, expected rows of x and y", xy.shape)),
+        _ => return Err(format!("{name} has the shape {:?}, expected rows of x and y", xy.shape).into()),
     };
     let xy = xy.floats();
     let (scores, centre) = match find("keypoint_scores")?.is_some() {
@@ -131,17 +132,21 @@ pub(crate) fn features(
         true => ("keypoint_scores", 0.0),
         false => ("scores", 0.0),
     };
-    let column = |names: [&'static str; 2], default: f32| match first(names, 1)? {
-        None => Ok(vec![default; n]),
-        Some((_, array)) if array.shape == [n] => Ok(array.floats()),
-        Some((name, array)) => Err(format!("{name} has the shape {:?}, expected [{n}]", array.shape)),
+    let column = |names: [&'static str; 2], default: f32| -> Result<_, E> {
+        match first(names, 1)? {
+            None => Ok(vec![default; n]),
+            Some((_, array)) if array.shape == [n] => Ok(array.floats()),
+            Some((name, array)) => {
+                Err(format!("{name} has the shape {:?}, expected [{n}]", array.shape).into())
+            }
+        }
     };
     let (scale, angle) = (column(["scale", "scales"], 1.0)?, column(["angle", "oris"], 0.0)?);
     let response = column(["response", scores], 0.0)?;
-    let whole = |name| {
+    let whole = |name| -> Result<_, E> {
         let values = column([name, name], 0.0)?;
         match values.iter().find(|v| v.fract() != 0.0) {
-            Some(v) => Err(format!("{name} holds {v}, expected whole numbers")),
+            Some(v) => Err(format!("{name} holds {v}, expected whole numbers").into()),
             None => Ok(values),
         }
     };
@@ -320,7 +325,7 @@ mod tests {
             let other = std::cell::Cell::new(Some(array));
             let found =
                 features(|asked| if asked == name { Ok(other.take()) } else { find(asked) }, Lie::Rows);
-            assert!(found.as_ref().is_err_and(|e| e.contains(reason)), "{name}: {found:?}");
+            assert!(found.as_ref().is_err_and(|e: &String| e.contains(reason)), "{name}: {found:?}");
         }
     }
 }

@@ -6,8 +6,10 @@
 use super::arrays::{self, Array};
 use crate::feature::Features;
 use crate::{Error, Result};
+use hdf5_reader::error::Error as Damage;
 use hdf5_reader::storage::{DynStorage, FileStorage};
 use hdf5_reader::{ByteOrder, Datatype, Hdf5File, OpenOptions};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,52 +27,86 @@ pub(crate) struct Hdf5 {
     len: u64,
 }
 
+/// Why something in a file cannot be read.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The system failed to read, which may pass.
+    System(io::Error),
+    /// The file is damaged, or is one that is not read.
+    File(String),
+    /// An array is not as it should be; others may be.
+    Array(String),
+}
+
+impl Fault {
+    /// The fault of the file at `place` in it.
+    fn of(error: Damage, place: &str) -> Self {
+        // lzf, of h5py, has the number 32000.
+        let advice = match error {
+            Damage::UnsupportedFilter(_) => {
+                ": expected no compression or gzip, to which `h5repack -f GZIP=4 OLD NEW` converts"
+            }
+            _ => "",
+        };
+        match error {
+            Damage::Io(e) => Self::System(e),
+            error => Self::File(format!("{place}: {error}{advice}")),
+        }
+    }
+
+    /// As an error of the file at `path`.
+    pub(crate) fn at(self, path: &Path) -> Error {
+        match self {
+            Self::System(e) => Error::io(path, e),
+            Self::File(reason) | Self::Array(reason) => Error::format(path, reason),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Array(reason)
+    }
+}
+
 impl Hdf5 {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let is_file = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.is_file();
         if !is_file {
             return Err(Error::format(path, "is not a regular file"));
         }
-        let storage = FileStorage::open(path).map_err(|e| damaged(&e));
-        storage.and_then(|storage| Self::of(Arc::new(storage))).map_err(|reason| Error::format(path, reason))
+        let storage = FileStorage::open(path).map_err(|e| Fault::of(e, NO_FILE));
+        storage.and_then(|storage| Self::of(Arc::new(storage))).map_err(|fault| fault.at(path))
     }
 
     /// A file whose bytes are read from `storage`.
-    pub(crate) fn of(storage: DynStorage) -> std::result::Result<Self, String> {
+    pub(crate) fn of(storage: DynStorage) -> std::result::Result<Self, Fault> {
         // Every array is read once.
         let options = OpenOptions::default().with_max_read_bytes(MOST_BYTES).with_chunk_cache_bytes(0);
         let len = storage.len();
-        let file = Hdf5File::from_storage_with_options(storage, options).map_err(|e| damaged(&e))?;
-        Ok(Self { file, len })
+        let file = Hdf5File::from_storage_with_options(storage, options);
+        Ok(Self { file: file.map_err(|e| Fault::of(e, NO_FILE))?, len })
     }
 
     /// The names of the groups and of the arrays in a group.
-    pub(crate) fn members(&self, group: &str) -> std::result::Result<(Vec<String>, Vec<String>), String> {
+    pub(crate) fn members(&self, group: &str) -> std::result::Result<(Vec<String>, Vec<String>), Fault> {
         let names = self.file.group(group).and_then(|group| group.member_names());
-        names.map_err(|e| format!("the group {group:?}: {e}"))
+        names.map_err(|e| Fault::of(e, &format!("the group {group:?}")))
     }
 
     /// The features in the group of a photograph; `None` if there is none.
-    pub(crate) fn features(&self, name: &str) -> std::result::Result<Option<Features>, String> {
+    pub(crate) fn features(&self, name: &str) -> std::result::Result<Option<Features>, Fault> {
         match self.file.group(name) {
-            Err(hdf5_reader::error::Error::GroupNotFound(_)) => return Ok(None),
-            found => found.map_err(|e| damaged(&e))?,
+            Err(Damage::GroupNotFound(_)) => return Ok(None),
+            found => found.map_err(|e| Fault::of(e, NO_FILE))?,
         };
         arrays::features(|array| self.array(&format!("{name}/{array}")), arrays::Lie::Columns).map(Some)
     }
 
     /// The array at a place; `None` if there is none.
-    pub(crate) fn array(&self, place: &str) -> std::result::Result<Option<Array>, String> {
+    pub(crate) fn array(&self, place: &str) -> std::result::Result<Option<Array>, Fault> {
         let (group, name) = place.rsplit_once('/').unwrap_or(("", place));
-        let fault = |e: hdf5_reader::error::Error| {
-            let told = e.to_string();
-            // lzf, of h5py, has the number 32000.
-            let advice = match told.contains("unsupported filter") {
-                true => ": expected no compression or gzip, to which `h5repack -f GZIP=4 OLD NEW` converts",
-                false => "",
-            };
-            format!("{place}: {told}{advice}")
-        };
+        let fault = |e| Fault::of(e, place);
         let group = self.file.group(group).map_err(fault)?;
         if !group.member_names().map_err(fault)?.1.iter().any(|there| there == name) {
             return Ok(None);
@@ -80,29 +116,27 @@ impl Hdf5 {
             Datatype::FixedPoint { size, signed: true, byte_order } => ('i', size, byte_order),
             Datatype::FixedPoint { size, signed: false, byte_order } => ('u', size, byte_order),
             Datatype::FloatingPoint { size, byte_order } => ('f', size, byte_order),
-            other => return Err(format!("{place} holds {other:?}, expected numbers")),
+            other => return Err(format!("{place} holds {other:?}, expected numbers").into()),
         };
         if *order == ByteOrder::BigEndian && *size > 1 {
-            return Err(format!("{place} is big-endian, expected little-endian"));
+            return Err(format!("{place} is big-endian, expected little-endian").into());
         }
         let shape = data.shape().iter().map(|side| usize::try_from(*side));
         let shape = shape.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| format!("{place}: {e}"))?;
         let bytes = shape.iter().fold(*size as u64, |bytes, side| bytes.saturating_mul(*side as u64));
         if bytes > SMALL.max(self.len.saturating_mul(MOST_TIMES)) {
-            return Err(format!(
+            return Err(Fault::File(format!(
                 "{place}: {shape:?} is too large for a file of {} bytes; it is damaged",
                 self.len
-            ));
+            )));
         }
         let kind = format!("{}{letter}{size}", if *size == 1 { '|' } else { '<' });
         let bytes = data.read_raw_bytes().map_err(fault)?;
-        Array::new(&kind, shape, bytes).map(Some).map_err(|e| format!("{place}: {e}"))
+        Ok(Some(Array::new(&kind, shape, bytes).map_err(|e| format!("{place}: {e}"))?))
     }
 }
 
-fn damaged(error: &hdf5_reader::error::Error) -> String {
-    format!("is no HDF5 file, or damaged: {error}")
-}
+const NO_FILE: &str = "is no HDF5 file, or damaged";
 
 impl std::fmt::Debug for Hdf5 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -116,7 +150,8 @@ mod tests {
     use crate::feature::Descriptors;
     use crate::image::Size;
     use crate::numeric::Random;
-    use hdf5_reader::BytesStorage;
+    use hdf5_reader::{BytesStorage, Storage, StorageBuffer};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     /// Files as h5py 3.16 writes them, in the oldest and in the newest form.
     const FEATURES: [&[u8]; 2] = [
@@ -125,7 +160,7 @@ mod tests {
     ];
     const MATCHES: &[u8] = include_bytes!("../../../tests/samples/hloc-matches.h5");
 
-    fn opened(bytes: &[u8]) -> std::result::Result<Hdf5, String> {
+    fn opened(bytes: &[u8]) -> std::result::Result<Hdf5, Fault> {
         Hdf5::of(Arc::new(BytesStorage::new(bytes.to_vec())))
     }
 
@@ -137,7 +172,9 @@ mod tests {
                 let mut damaged = bytes.to_vec();
                 damaged[at + 3] = 1;
                 let found = opened(&damaged).and_then(|file| file.features("a.png"));
-                refused += usize::from(found.is_err_and(|why| why.contains("too large for a file of")));
+                let is_told =
+                    |why| matches!(why, Fault::File(why) if why.contains("too large for a file of"));
+                refused += usize::from(found.is_err_and(is_told));
             }
         }
         assert!(refused > 0);
@@ -170,6 +207,37 @@ mod tests {
             (vec!["sub-b.png".into()], vec!["a.png".into()])
         );
         assert_eq!(file.array("sub-b.png/a.png/matches0").unwrap().unwrap().integers(), [2, -1]);
+    }
+
+    /// A file on a disk that fails from some moment on.
+    struct Failing(BytesStorage, AtomicBool);
+
+    impl Storage for Failing {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+
+        fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
+            match self.1.load(Relaxed) {
+                true => Err(io::Error::other("the disk failed").into()),
+                false => self.0.read_range(offset, len),
+            }
+        }
+    }
+
+    #[test]
+    fn errors_of_the_system_the_file_and_an_array_are_told_apart() {
+        for bytes in FEATURES {
+            let disk = Arc::new(Failing(BytesStorage::new(bytes.to_vec()), AtomicBool::new(false)));
+            let file = Hdf5::of(disk.clone()).unwrap();
+            disk.1.store(true, Relaxed);
+            let told = file.features("a.png").unwrap_err();
+            assert!(matches!(told, Fault::System(_)), "{told:?}");
+            assert!(matches!(told.at(Path::new("f.h5")), Error::Io { .. }));
+        }
+        let file = opened(MATCHES).unwrap();
+        let told = file.features("sub-b.png/a.png").unwrap_err();
+        assert!(matches!(&told, Fault::Array(why) if why.contains("keypoints is missing")), "{told:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::directory::text;
 use super::write::{Field, FieldType};
 use crate::files::Fault;
 use crate::image::rows::Source;
+use crate::{Error, Result};
 use ::tiff::decoder::Decoder;
 use ::tiff::decoder::ifd::Value;
 use ::tiff::tags::Tag;
@@ -34,6 +35,15 @@ const METRE: u64 = 9001;
 const RASTER_TYPE: u64 = 1025;
 const CENTRE: u64 = 2;
 
+/// A coordinate system, by its number in EPSG's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoordinateSystem {
+    /// On a plane, such as 32633, UTM zone 33N; its x and y are in the system's own unit.
+    Plane(u16),
+    /// On the globe, such as 4326, WGS 84; x is the longitude and y the latitude, in degrees.
+    Globe(u16),
+}
+
 /// Where the pixels of an image lie on a map, as a GeoTIFF says it. It holds for every image with the same pixel grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Georeference {
@@ -45,6 +55,33 @@ impl Georeference {
     /// The entries for the directory of a file.
     pub(super) fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// The place of a picture by its [transform](Self::transform), in a coordinate system if that is known.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a transform that is not finite or cannot be inverted, and for a number outside of 1024 to
+    /// 32766, the ones that a GeoTIFF can name.
+    pub fn new(transform: [f64; 6], system: Option<CoordinateSystem>) -> Result<Self> {
+        let mut place = Self::of_transform(transform);
+        if place.transform().is_none() {
+            return Err(Error::Mismatch(format!(
+                "{transform:?} is no transform from pixels to a map: expected finite numbers that can be inverted"
+            )));
+        }
+        let Some(system) = system else { return Ok(place) };
+        let (model, key, number) = match system {
+            CoordinateSystem::Plane(number) => (1, SYSTEMS[0], number.into()),
+            CoordinateSystem::Globe(number) => (2, SYSTEMS[1], number.into()),
+        };
+        if !(1024..USER_DEFINED).contains(&number) {
+            return Err(Error::Mismatch(format!(
+                "{number} is no coordinate system of EPSG: expected 1024 to 32766"
+            )));
+        }
+        let values = vec![1, 1, 0, 3, MODEL, 0, 1, model, RASTER_TYPE, 0, 1, 1, key, 0, 1, number];
+        place.fields.push(Field { tag: KEYS, kind: FieldType::Short, values });
+        Ok(place)
     }
 
     /// The place of a picture without a coordinate system, by [its transform](Self::transform).
@@ -61,14 +98,6 @@ impl Georeference {
             vec![doubles(TRANSFORMATION, &rows)]
         };
         Self { fields }
-    }
-
-    /// This place in the coordinate system of a number.
-    #[cfg(test)]
-    pub(crate) fn with_epsg(mut self, number: u64) -> Self {
-        let values = vec![1, 1, 0, 1, SYSTEMS[0], 0, 1, number];
-        self.fields.push(Field { tag: KEYS, kind: FieldType::Short, values });
-        self
     }
 
     /// The same coordinate system with the place of another; `None` where this one has a place itself.
@@ -165,7 +194,7 @@ impl Georeference {
 }
 
 /// The georeference of the first image of a TIFF; `None` where it has none.
-pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>, Fault> {
+pub(in crate::image) fn read(source: impl Source) -> std::result::Result<Option<Georeference>, Fault> {
     let mut decoder = Decoder::new(source)?;
     let mut fields = Vec::new();
     let mut find = |tag: u16, kind: FieldType, values: fn(Value) -> ::tiff::TiffResult<Vec<u64>>| {
@@ -193,7 +222,6 @@ pub(in crate::image) fn read(source: impl Source) -> Result<Option<Georeference>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
     use crate::files::tests::Folder;
     use crate::image::{Image, Known, ReadOptions, Size, read, read_georeference, write, write_known};
     use ::tiff::encoder::{TiffEncoder, TiffKind, colortype::Gray8};
@@ -265,6 +293,30 @@ mod tests {
             let values = [1, 1, 0, keys.len() as u64].into_iter().chain(entries).collect();
             let place = Georeference { fields: vec![Field { tag: KEYS, kind: FieldType::Short, values }] };
             assert_eq!(place.epsg(), number, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_may_be_made_of_a_transform_and_a_number() {
+        use CoordinateSystem::{Globe, Plane};
+        let folder = Folder::new("geo-made");
+        let (file, image) = (folder.join("a.tif"), Image::<u8>::new(Size::new(4, 3)));
+        let transform = [0.5, 0.1, 100.0, 0.1, -0.5, 200.0];
+        for (system, number) in
+            [(None, None), (Some(Plane(32633)), Some(32633)), (Some(Globe(4326)), Some(4326))]
+        {
+            let place = Georeference::new(transform, system).unwrap();
+            write_known(&file, &image, &Known { place: Some(&place), ..Known::default() }).unwrap();
+            let found = read_georeference(&file).unwrap().unwrap();
+            assert_eq!((found.transform(), found.epsg()), (Some(transform), number));
+        }
+        let flat = [1.0, 2.0, 0.0, 2.0, 4.0, 0.0];
+        let endless = [1.0, 0.0, f64::NAN, 0.0, -1.0, 0.0];
+        for (transform, system) in
+            [(flat, None), (endless, None), (transform, Some(Plane(3))), (transform, Some(Globe(32767)))]
+        {
+            let refused = Georeference::new(transform, system);
+            assert!(matches!(refused, Err(Error::Mismatch(_))), "{transform:?}, {system:?}: {refused:?}");
         }
     }
 

@@ -12,7 +12,7 @@ mod geo;
 mod read;
 mod write;
 
-pub use geo::Georeference;
 pub(super) use geo::read as read_georeference;
+pub use geo::{CoordinateSystem, Georeference};
 pub(super) use read::{read, stored};
 pub(super) use write::{check, write, write_floats, write_mask};

@@ -57,7 +57,7 @@ named! {
         /// Header and lines of `ax,ay,bx,by,distance,ratio,inlier,a,b`.
         #[default]
         "csv": Csv, "A line for each match, with distance, ratio, whether it is an inlier, and indices";
-        /// `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is NaN becomes null.
+        /// `{"images":[…],"matches":[{"ax":…},…]}`; a distance or ratio that is not finite becomes null, which is read as NaN.
         "json": Json, "The same with names, sizes and the model";
         /// Arrays with the names that they have in Python's `TiePoints`, and `sizes` and `matrix`.
         "npz": Npz, "NumPy's arrays xy_a, xy_b, pairs, distance, ratio and inliers, with sizes and the model's matrix";
@@ -127,8 +127,8 @@ impl<'a> From<[&'a str; 2]> for MatchedImages<'a> {
 /// extension.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown, or the format cannot hold the images (COLMAP: white space in a
-/// name; MicMac: a name that is no file name; GDAL: a second image without a georeference), [`Error::Io`] when the file
+/// [`Error::Format`] when the extension is unknown, a place is not finite, or the format cannot hold the images (COLMAP:
+/// white space in a name; MicMac: a name that is no file name; GDAL: a second image without a georeference), [`Error::Io`] when the file
 /// cannot be written; for GDAL those of [`read_file`] of the first image.
 pub fn write_matches<'a>(
     path: impl AsRef<Path>,
@@ -139,6 +139,13 @@ pub fn write_matches<'a>(
     let (path, images) = (path.as_ref(), images.into());
     let format = format.map_or_else(|| MatchFormat::of(path), Ok)?;
     let refused = |reason| Err(Error::format(path, reason));
+    let is_finite = |row: &MatchRow| row.a_xy.iter().chain(&row.b_xy).all(|v| v.is_finite());
+    if let Some(i) = rows.iter().position(|row| !is_finite(row)) {
+        let [[ax, ay], [bx, by]] = [rows[i].a_xy, rows[i].b_xy];
+        return refused(format!(
+            "match {i} joins ({ax}, {ay}) with ({bx}, {by}): expected places that are finite; leave out such matches"
+        ));
+    }
     let unreadable = |name: &&str| name.is_empty() || name.contains(char::is_whitespace);
     if format == MatchFormat::Colmap
         && let Some(name) = images.names.iter().find(|n| unreadable(n))
@@ -443,6 +450,13 @@ mod tests {
         assert!(text_of.contains(expected), "{text_of}");
         let nowhere = write_matches(path("vrt"), None, [name, "b.tif"], &rows).unwrap_err().to_string();
         assert!(nowhere.contains("b.tif has no place on a map"), "{nowhere}");
+        for (a_xy, b_xy) in [([f32::NAN, 2.5], row.b_xy), (row.a_xy, [0.1, f32::INFINITY])] {
+            for format in MatchFormat::ALL {
+                let rows = [row, MatchRow { a_xy, b_xy, ..row }];
+                let told = write_matches(path("x"), Some(format.value), ["a", "b"], &rows).unwrap_err();
+                assert!(told.to_string().contains("match 1 joins ("), "{}: {told}", format.name);
+            }
+        }
         let nameless = write_matches(folder.join("Homol"), Some(MatchFormat::MicMac), ["", "b"], &rows);
         assert!(nameless.unwrap_err().to_string().contains("no names of files"));
         assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");

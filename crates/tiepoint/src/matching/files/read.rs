@@ -460,6 +460,7 @@ mod tests {
     use super::super::{MatchFormat, write_matches};
     use super::*;
     use crate::files::tests::Folder;
+    use crate::image::CoordinateSystem;
     use crate::numeric::Random;
     use crate::options::Named;
 
@@ -633,7 +634,8 @@ mod tests {
     /// A file whose coordinate system is not that of the picture is refused, if both have EPSG numbers.
     #[test]
     fn places_in_another_coordinate_system_are_refused() {
-        let place = Georeference::of_transform([2.0, 0.0, 0.0, 0.0, -2.0, 0.0]).with_epsg(32632);
+        let utm = Some(CoordinateSystem::Plane(32632));
+        let place = Georeference::new([2.0, 0.0, 0.0, 0.0, -2.0, 0.0], utm).unwrap();
         let images = MatchSides { places: [None, Some(&place)], ..MatchSides::default() };
         let plane = |number: u32| {
             format!(
