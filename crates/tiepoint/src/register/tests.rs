@@ -90,7 +90,8 @@ fn every_device_registers_the_same_picture() {
         let options = RegisterOptions::default().with_detector(detector);
         for (case, moving) in cases.iter().enumerate() {
             let expected = register(&reference, *moving, &options, &cpu.clone().into()).unwrap();
-            assert!(expected.location.tie.inliers.len() > 20, "{} tie points", expected.location.tie.inliers.len());
+            let inliers = expected.location.tie.inliers.len();
+            assert!(inliers > 20, "{inliers} tie points");
             for gpu in crate::device::gpu::all() {
                 let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
                 let found = register(&reference, *moving, &options, &processor).unwrap();

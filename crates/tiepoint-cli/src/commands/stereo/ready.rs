@@ -104,8 +104,9 @@ impl Ready {
             halvings += 1;
         }
         let processor = &Processor::from(cpu.clone());
-        let far = |side: &Side| Mask::from(side.mask.as_ref().map(Image::view)).without_margin(MARGIN, cpu);
-        let masks = sides.each_ref().map(far);
+        let masks = sides
+            .each_ref()
+            .map(|side| Mask::from(side.mask.as_ref().map(Image::view)).without_margin(MARGIN, cpu));
         let inputs = [0, 1].map(|i| RegisterInput { image: sides[i].image.view(), mask: masks[i].view() });
         let options = TieOptions::default()
             .with_model(Some(ModelKind::Fundamental))
@@ -140,7 +141,7 @@ impl Ready {
             calibration.check_metric()?;
         }
         // Filled when it is complete.
-        let mut options = StereoOptions { fill: false, ..work.options };
+        let mut options = work.options.with_fill(false);
         if work.measured {
             (options.min_disparity, options.disparities) = to_search(range, work.least());
         }
