@@ -105,7 +105,7 @@ fn cameras_of(matrices: [Bound<'_, PyAny>; 2]) -> PyResult<[Camera; 2]> {
 }
 
 /// The model that most pairs of places agree on, which of them agree, their root mean square residual, and the number
-/// of samples drawn. Without options it is the least-squares fit to all pairs.
+/// of samples drawn. Without a threshold among the options it is the least-squares fit to all pairs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of the Python function")]
 pub(crate) fn estimate<'py>(
@@ -125,7 +125,7 @@ pub(crate) fn estimate<'py>(
     let robust = robust.with_cameras(cameras);
     robust.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
-    let by_samples = options.is_some();
+    let by_samples = options.map_or(Ok(false), |given| given.contains("threshold"))?;
     let found = run_on(py, device, |processor| match by_samples {
         true => estimated(kind, &pairs, &robust, &processor.cpu),
         false => fit(kind, &pairs, &robust, &processor.cpu),

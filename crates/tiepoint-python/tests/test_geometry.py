@@ -310,6 +310,10 @@ def test_impossible_models_are_errors():
         tp.estimate(np.zeros((3, 2)), np.zeros((2, 2)))
     with pytest.raises(tp.ModelError, match="all matches but one lie on a line"):
         tp.fit([[0, 0], [1, 1], [2, 2], [0, 3]], [[0, 0], [2, 2], [4, 4], [0, 6]])
+    plane = np.random.default_rng(2).uniform(0, 400, (40, 2))
+    for kind, cameras in [("fundamental", None), ("essential", (np.diag([300, 300, 1]),) * 2)]:
+        with pytest.raises(tp.ModelError, match="the camera only turned"):
+            tp.fit(plane, plane, kind, cameras=cameras)
     for kind, cameras in [("fundamental", None), ("essential", (np.eye(3), np.eye(3)))]:
         with pytest.raises(tp.MismatchError, match="maps points to lines"):
             tp.warp(np.zeros((9, 9), np.uint8), tp.Model(kind, np.cross(np.eye(3), [1.0, 0.0, 0.0]), cameras))

@@ -9,7 +9,7 @@
 use tiepoint::device::Device;
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::{self, Detector};
-use tiepoint::image;
+use tiepoint::image::{self, Mask, Range};
 use tiepoint::register::{RegisterOptions, TieOptions, register, tie_points};
 use tiepoint::stereo::{self, Masks, Stereo, StereoOptions};
 
@@ -23,8 +23,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // [features]
     let processor = Device::Auto.open(4)?; // a GPU if there is one, and four threads
     let sift = Detector::Sift(SiftOptions::default().with_root(true)).open(&processor)?;
-    let a = sift.detect(&image::read_grey(left, &Default::default(), &processor.cpu)?, None)?;
-    let b = sift.detect(&image::read_grey(right, &Default::default(), &processor.cpu)?, None)?;
+    let find = |path| {
+        // Grey, black to white; transparent pixels, and those that the file marks as without data, are left out.
+        let file = image::read_file(path, &Default::default())?;
+        let picture = file.prepare(Mask::All, Range::Auto, &processor.cpu)?;
+        sift.detect(picture.image.view(), picture.mask.view())
+    };
+    let (a, b) = (find(left)?, find(right)?);
     println!("{} and {} features", a.len(), b.len());
     feature::files::write(out.join("left.csv"), &a)?;
     // [tie points]

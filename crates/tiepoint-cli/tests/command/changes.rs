@@ -298,6 +298,10 @@ fn imported_features_have_their_pairs_matched_again() {
     let PhotographFeatures::Found(few) = collection.features(1).unwrap() else { panic!("found") };
     let few = few.subset(&[0, 1, 2]).unwrap();
     collection.import_features(1, &few).unwrap();
+    let beyond = [collection.features(5).map(drop), collection.check_searched(5)];
+    for said in beyond.map(|found| found.unwrap_err().to_string()) {
+        assert!(said.contains("there is no photograph 5 of 5"), "{said}");
+    }
     world.collect("kept").unwrap();
     let database = world.folder.at("kept.db");
     assert_eq!(count(&database, "SELECT rows FROM keypoints WHERE image_id = 2"), 3, "the imported features");

@@ -1,7 +1,7 @@
 //! `stereo` and `evaluate disparity`.
 
 use super::*;
-use tiepoint::image::Compression;
+use tiepoint::image::{Compression, Known};
 use tiepoint::options::Named;
 use tiepoint::stereo::Cost;
 use tiepoint::stereo::files::{self, DisparityReading};
@@ -389,6 +389,61 @@ fn warnings_from_tie_points_name_what_is_wrong() {
     }
     assert_eq!(folder.notes("stereo l.png r.png --disparities 64 -o d.pfm"), "", "nothing is wrong");
     assert_eq!(folder.notes("stereo l.png grey.png -o d.pfm --quiet"), "", "quiet");
+}
+
+/// A square without data in both pictures, told by the file in every way: by `--rectify` nothing is found in it, either.
+#[test]
+fn what_holds_no_data_has_no_disparity_when_rectified() {
+    let folder = Folder::new("stereo-holes");
+    let pair = folder.views();
+    let square = |x: usize, y: usize| (120..280).contains(&x) && (90..210).contains(&y);
+    let mask = Image::from_fn(pair.left.size(), |x, y| if square(x, y) { 0_u8 } else { 255 });
+    for (side, picture) in [("l", &pair.left), ("r", &pair.right)] {
+        let n = picture.channels();
+        let mut holed = picture.clone();
+        for y in 90..210 {
+            holed.row_mut(y)[n * 120..n * 280].fill(0);
+        }
+        let floats = Image::from_fn(picture.size(), |x, y| {
+            if square(x, y) { f32::NAN } else { f32::from(picture.row(y)[n * x]) }
+        });
+        let known = Known { no_data: Some(0.0), ..Known::default() };
+        let holed = AnyImage::from(holed);
+        image::write_known(folder.at(&format!("tag-{side}.tif")), &holed, &known).unwrap();
+        folder.write(&format!("beside-{side}.png"), holed.clone());
+        folder.write("mask.tif", mask.clone());
+        std::fs::rename(folder.at("mask.tif"), folder.at(&format!("beside-{side}.png.msk"))).unwrap();
+        folder.write(&format!("alpha-{side}.png"), image::with_alpha(&holed, &mask).unwrap());
+        folder.write(&format!("nan-{side}.tif"), floats);
+    }
+    let rectify = "--rectify --halve 0 --focal 400 --json";
+    for (kind, extension) in [("tag", "tif"), ("beside", "png"), ("alpha", "png"), ("nan", "tif")] {
+        let images = format!("{kind}-l.{extension} {kind}-r.{extension}");
+        let json = folder.works(format!("stereo {images} {rectify} -o d.pfm --depth z.tif"));
+        let found = folder.disparities("d.pfm");
+        let shape = [found.size().width as f64 / 2.0, found.size().height as f64 / 2.0];
+        let middle =
+            |x: usize, y: usize| (x as f64 - shape[0]).abs() < 50.0 && (y as f64 - shape[1]).abs() < 40.0;
+        let places = (0..found.size().height).flat_map(|y| (0..found.size().width).map(move |x| (x, y)));
+        let within = places.filter(|&(x, y)| middle(x, y) && found.row(y)[x].is_finite()).count();
+        assert_eq!(within, 0, "{kind}: {json}");
+        // What was filled has no holes, though streaks at the border are removed, and nothing else is filled.
+        folder.works(format!("stereo {images} {rectify} --fill -o f.pfm --confidence c.tif"));
+        let (filled, confidence) = (folder.disparities("f.pfm"), folder.floats("c.tif"));
+        let both = found.data().iter().zip(filled.data()).zip(confidence.data());
+        assert!(both.clone().all(|((d, f), _)| !d.is_finite() || d == f), "{kind}: what was found stays");
+        assert!(both.clone().all(|((d, _), c)| d.is_finite() || *c == 0.0), "{kind}: none is trusted");
+        let left = both.filter(|((_, f), _)| f.is_finite()).count();
+        assert!(left as f64 > 0.7 * filled.data().len() as f64, "{kind}: {left} of {}", filled.data().len());
+    }
+}
+
+#[test]
+fn filling_comes_after_streaks_are_removed() {
+    let folder = Folder::with("stereo-streaks", Folder::views);
+    let run = "stereo l.png r.png --rectify --halve 0 --focal 400 -o d.pfm --json";
+    let [plain, filled] = ["", " --fill"].map(|more| number(&folder.works(format!("{run}{more}")), "valid"));
+    assert!(plain < 0.99 && filled > 0.999, "{plain} and {filled} of the pixels");
 }
 
 #[test]

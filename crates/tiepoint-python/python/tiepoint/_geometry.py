@@ -315,7 +315,7 @@ def estimate(
     confidence : float
         Stop when a better model would have been found with this probability.
     max_iterations : int
-        The most samples. An error says if they ran out: if few pairs are right, more may find them.
+        The most samples, rounded up to a multiple of 64. An error says if they ran out: if few pairs are right, more may find them.
     false_alarms : float
         Refuse a model if wrong matches alone are expected to give more than this many models as good as it. Four exact
         pairs are refused for a homography, because any four pairs fit one: use `fit` for pairs that are known to be
@@ -384,9 +384,20 @@ def fit(
     Raises
     ------
     ModelError
-        When there are too few pairs, or they do not determine the model.
+        When there are too few pairs, or they do not determine the model: a plane determines no fundamental matrix, and a
+        camera that only turned no essential matrix, to three times the root mean square of the residuals.
     """
     return _estimated(xy_a, xy_b, model, None, cameras, K, None, device)
+
+
+def fit_any(
+    xy_a: npt.ArrayLike,
+    xy_b: npt.ArrayLike,
+    model: _ModelKind,
+    cameras: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> Estimate:
+    """`fit`, but one of the many epipolar geometries with which points of a plane, or of a camera that only turned, agree."""
+    return _estimated(xy_a, xy_b, model, None, cameras, None, {"false_alarms": math.inf}, None)
 
 
 def kind(model: Any) -> Any:
@@ -402,7 +413,7 @@ def kind(model: Any) -> Any:
 def _estimated(
     xy_a: Any, xy_b: Any, model: Any, quality: Any, cameras: Any, camera: Any, options: Any, device: Any
 ) -> Estimate:
-    """The estimate; without options the least-squares fit."""
+    """The estimate; without a threshold among the options the least-squares fit."""
     essential = kind(model) == "essential"
     if camera is not None:
         if cameras is not None:
@@ -417,7 +428,7 @@ def _estimated(
         found, inliers, rms, iterations = _core.estimate(device, model, a, b, quality, cameras, options)
     except ModelError as error:
         focal = min(min(k[0, 0], k[1, 1]) for k in cameras) if essential else math.inf
-        if options is None or options["threshold"] < 0.1 * focal:
+        if options is None or options.get("threshold", 0) < 0.1 * focal:
             raise
         raise ModelError(
             f"{error}; the threshold {options['threshold']:g} is {options['threshold'] / focal:.2g} focal lengths: points of "

@@ -158,7 +158,7 @@ class RobustOptions(Options):
     confidence : float
         Stop when a better model would have been found with this probability. Allowed: 0 to below 1.
     max_iterations : int
-        The most samples. Allowed: 1 to 1000000000.
+        The most samples, rounded up to a multiple of 64. Allowed: 1 to 1000000000.
     false_alarms : float
         Refuse a model if wrong matches alone are expected to give more than this many models as good as it in one
         estimate: the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any. Allowed: above 0.
@@ -246,13 +246,14 @@ class StereoOptions(Options):
         The number of directions along which costs are aggregated.
     p1 : int, optional
         Penalty of a change of disparity by one along a path, in units of the cost; by default 14 for ad-census, 10 for
-        census 5x5 and ad, 12 for mi. The defaults of P2 and least P2 are adjusted if they would contradict it.
+        census 5x5 and ad, 12 for mi. The defaults of P2 and least P2 are adjusted if they would contradict it. Allowed:
+        0 to 4000.
     p2 : int, optional
         Penalty of a larger change, where the image is smooth; by default 39, and more with larger census windows; not
         below P1. Allowed: 0 to 4000.
     p2_least : int, optional
         P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for ad-
-        census, 14 for census 5x5, ad and mi. Between P1 and P2.
+        census, 14 for census 5x5, ad and mi. Between P1 and P2. Allowed: 0 to 4000.
     gradient : int, optional
         Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default 4. Allowed: 1 to 255.
     uniqueness : int
@@ -421,7 +422,7 @@ class CollectionOptions(Options):
     min_iterations : int
         The fewest samples for each model.
     max_iterations : int
-        The most samples for each model. Allowed: 1 to 1000000000.
+        The most samples for each model, rounded up to a multiple of 64. Allowed: 1 to 1000000000.
     min_inlier_ratio : float
         Draw enough samples to find, with the probability confidence, a model with this share of inliers, or with the
         fewest inliers if that is more. Allowed: above 0, at most 1.

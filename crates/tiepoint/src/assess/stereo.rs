@@ -90,8 +90,11 @@ pub struct StereoEvidence {
 }
 
 impl StereoEvidence {
-    /// Measures a map for which this many disparities from `least` on were searched. Pixels where `mask` is 0 have no
-    /// data.
+    /// Measures a map of one channel for which this many disparities from `least` on were searched. Pixels where `mask`,
+    /// of the map's size, is 0 have no data.
+    ///
+    /// # Panics
+    /// For a mask with fewer rows than the map.
     pub fn of(
         disparity: ImageView<'_, f32>,
         mask: Option<ImageView<'_, u8>>,

@@ -304,6 +304,9 @@ impl Collection {
     }
 
     /// The file of a photograph.
+    ///
+    /// # Panics
+    /// If there is no photograph with this index.
     pub fn path_of(&self, index: usize) -> PathBuf {
         self.listing.root.join(&self.photographs()[index].name)
     }

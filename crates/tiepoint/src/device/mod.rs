@@ -163,17 +163,22 @@ impl Processor {
         }
     }
 
-    /// Calls `told` when it is known whether there is a GPU: at once, or by the thread that opens it.
+    /// Calls `told` with whether there is a GPU: at once if that is known, otherwise on the thread that opens it. `told` may
+    /// use the processor.
     pub fn when_open(&self, told: impl FnOnce(bool) + Send + 'static) {
-        self.tell_gpu(|gpu| told(gpu.is_some()));
+        match &self.gpu {
+            Place::None => told(false),
+            Place::Open(_) => told(true),
+            Place::Beside(opening) => opening.when_open(|gpu| told(gpu.is_some())),
+        }
     }
 
-    /// Calls `told` with the GPU, if there is one, as soon as that is known.
-    fn tell_gpu(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
+    /// Calls `prepare` with the GPU, if there is one, before anything else gets it. It must not use the processor.
+    fn prepare_gpu(&self, prepare: impl FnOnce(Option<&Gpu>) + Send + 'static) {
         match &self.gpu {
-            Place::None => told(None),
-            Place::Open(gpu) => told(Some(gpu)),
-            Place::Beside(opening) => opening.when_open(told),
+            Place::None => prepare(None),
+            Place::Open(gpu) => prepare(Some(gpu)),
+            Place::Beside(opening) => opening.prepare(prepare),
         }
     }
 
@@ -191,7 +196,7 @@ impl Processor {
 
     /// Whether every stage is measured by the GPU's clock from now on.
     pub fn profile_gpu(&self, on: bool) {
-        self.tell_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.profile(on)));
+        self.prepare_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.profile(on)));
     }
 
     /// The same processor, whose CPU works while kernels of the GPU are being compiled on a machine that has not compiled
@@ -229,7 +234,7 @@ impl Processor {
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Self {
         let token = cancel.clone();
-        self.tell_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.cancelled_by(&token)));
+        self.prepare_gpu(move |gpu| gpu.into_iter().for_each(|gpu| gpu.cancelled_by(&token)));
         Self { cpu: self.cpu.cancelled_by(cancel), ..self }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct Opening {
 struct State {
     /// Whether something waits for the GPU, or much work is expected.
     is_wanted: bool,
+    /// Called before anything else gets the GPU.
+    prepare: Vec<Told>,
     /// Called when it is known whether there is a GPU.
     told: Vec<Told>,
 }
@@ -102,10 +104,16 @@ impl Opening {
     fn settle(&self, gpu: Option<Gpu>) {
         self.driver.starts.store(false, Ordering::Relaxed);
         let mut state = lock(&self.state);
-        state.told.drain(..).for_each(|Told(told)| told(gpu.as_ref()));
+        state.prepare.drain(..).for_each(|Told(prepare)| prepare(gpu.as_ref()));
+        let told = std::mem::take(&mut state.told);
         // It is set here alone, once.
         let _ = self.gpu.set(gpu);
         self.changed.notify_all();
+        // What is called may use the processor, so nothing is locked now. The panic hook reports a panic.
+        drop(state);
+        for Told(told) in told {
+            let _ = catch_unwind(AssertUnwindSafe(|| told(self.gpu.get().and_then(Option::as_ref))));
+        }
     }
 
     /// The GPU, or `None` where there is none that can be used; [`Error::NotReady`] while it is being opened.
@@ -138,11 +146,25 @@ impl Opening {
         }
     }
 
-    /// Calls `told` with the GPU, or with `None` where there is none: at once if that is known, otherwise when it is.
+    /// Calls `prepare` with the GPU, or with `None` where there is none, before anything else gets it; at once if it has been
+    /// opened. The state is locked meanwhile.
+    pub(super) fn prepare(&self, prepare: impl FnOnce(Option<&Gpu>) + Send + 'static) {
+        let mut state = lock(&self.state);
+        match self.gpu.get() {
+            Some(gpu) => prepare(gpu.as_ref()),
+            None => state.prepare.push(Told(Box::new(prepare))),
+        }
+    }
+
+    /// Calls `told` with the GPU, or with `None` where there is none: at once if that is known, otherwise when it is. It may
+    /// use this opening.
     pub(super) fn when_open(&self, told: impl FnOnce(Option<&Gpu>) + Send + 'static) {
         let mut state = lock(&self.state);
         match self.gpu.get() {
-            Some(gpu) => told(gpu.as_ref()),
+            Some(gpu) => {
+                drop(state);
+                told(gpu.as_ref());
+            }
             None => state.told.push(Told(Box::new(told))),
         }
     }

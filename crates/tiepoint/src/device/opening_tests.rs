@@ -130,6 +130,25 @@ fn a_gpu_gets_what_it_was_told_while_it_was_opened() {
     }
 }
 
+#[test]
+fn what_is_told_of_a_gpu_may_use_the_processor_and_may_panic() {
+    let (end, wait) = channel::<()>();
+    let open = move || wait.recv().ok().and(None);
+    let processor = Processor::opening(Cpu::sequential(), "the GPU".into(), open);
+    let (told, heard) = channel();
+    let ask = || {
+        let (own, told) = (processor.clone(), told.clone());
+        processor.when_open(move |has_gpu| {
+            told.send([has_gpu, own.gpu().is_some(), own.gpu_now().is_err()]).unwrap();
+        });
+        heard.recv_timeout(Duration::from_secs(60))
+    };
+    processor.when_open(|_| panic!("whoever is told of a GPU may fail"));
+    drop(end);
+    assert_eq!(ask(), Ok([false; 3]), "when it is known");
+    assert_eq!(ask(), Ok([false; 3]), "afterwards");
+}
+
 /// The CPU's side ends only when it is cancelled, so the GPU's result must end it.
 #[test]
 fn the_first_result_counts() {

@@ -162,7 +162,9 @@ impl Finder {
         self.on_gpu().map(|_| self.on_gpu.get().is_some())
     }
 
-    /// The features of a grey image; none where `mask` is 0.
+    /// The features of a grey image; none where `mask` is 0. Values are taken as they are: black is 0, and white 255, 65535 or
+    /// 1, by the type; [`FileImage::prepare`](crate::image::FileImage::prepare) stretches others to that range, as the
+    /// command does, and its mask leaves out transparent pixels and those without data.
     ///
     /// # Errors
     /// As [`Sift::detect`] and [`Surf::detect`], and [`Error::Device`] when a GPU fails.

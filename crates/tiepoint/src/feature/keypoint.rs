@@ -37,11 +37,9 @@ impl Keypoint {
         }
     }
 
-    /// The number, row by row, of the cell in which it lies if the picture is divided into `across` × `across` cells.
+    /// The [cell](Size::cell) of a picture in which it lies.
     pub(crate) fn place(&self, size: Size, across: usize) -> usize {
-        let part =
-            |at: f32, length: usize| ((across as f32 * at / length.max(1) as f32) as usize).min(across - 1);
-        across * part(self.y, size.height) + part(self.x, size.width)
+        size.cell([self.x, self.y].map(f64::from), across)
     }
 
     /// Compares by response descending, then y, x, scale, angle, octave and layer ascending: the order of every output.

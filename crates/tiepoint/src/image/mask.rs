@@ -13,6 +13,9 @@ pub(crate) fn are_finite(numbers: &[f32]) -> bool {
 }
 
 /// Why no features can be found in a grey image whose pixels count where `mask` is not 0; `None` if some may be.
+///
+/// # Panics
+/// For a mask smaller than the image.
 pub fn shows_nothing<'a>(
     image: impl Into<AnyView<'a>>,
     mask: Option<ImageView<'_, u8>>,

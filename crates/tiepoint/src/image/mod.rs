@@ -99,6 +99,14 @@ impl Size {
         self.width == 0 || self.height == 0
     }
 
+    /// The number, row by row, of the cell in which a place lies if the image is divided into `across` × `across` cells;
+    /// places outside of the image lie in the nearest cell.
+    pub(crate) fn cell(self, [x, y]: [f64; 2], across: usize) -> usize {
+        let part =
+            |at: f64, length: usize| ((across as f64 * at / length.max(1) as f64) as usize).min(across - 1);
+        across * part(y, self.height) + part(x, self.width)
+    }
+
     /// This size reduced, in the same shape, so that its longer side is `longest`; each side is rounded and at least 1.
     /// A size that is no longer than that is returned as it is.
     pub fn at_most(self, longest: usize) -> Self {

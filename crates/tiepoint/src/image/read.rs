@@ -77,7 +77,8 @@ pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size
 }
 
 /// [`read`] followed by [`grey`](super::grey). Formats stored in rows, strips or tiles are converted as they are read,
-/// so that the whole colour image is never in memory.
+/// so that the whole colour image is never in memory. Alpha and no-data values are lost, and values keep their range: for a
+/// detector, [`FileImage::prepare`] makes a picture of [`read_file`] ready.
 ///
 /// # Errors
 /// As [`read`].

@@ -17,6 +17,9 @@ impl Shades {
     /// 8 bits are shown as they are. Otherwise black and white are the lowest and the highest thousandth of the finite
     /// values, in pixels that are not transparent and where `mask` is not 0. Floats that all lie between 0 and 1, and
     /// images of one value, keep the whole range of their type.
+    ///
+    /// # Panics
+    /// For a mask smaller than the image.
     pub fn of<'a>(image: impl Into<AnyView<'a>>, mask: Option<ImageView<'_, u8>>) -> Self {
         by_pixel!(image.into(), view => Self::of_view(view, mask))
     }

@@ -38,7 +38,8 @@ impl<'a, T: Copy> ImageView<'a, T> {
                 data.len()
             )));
         }
-        Ok(Self { data, size, channels, stride })
+        // Rows without pixels lie anywhere.
+        Ok(Self { data, size, channels, stride: if size.is_empty() { 0 } else { stride } })
     }
 
     /// Width and height.
@@ -51,12 +52,15 @@ impl<'a, T: Copy> ImageView<'a, T> {
         self.channels
     }
 
-    /// Elements from the start of one row to the start of the next.
+    /// Elements from the start of one row to the start of the next; 0 for an image without pixels.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
     /// Row `y`: width · channels elements.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn row(&self, y: usize) -> &'a [T] {
         &self.data[y * self.stride..y * self.stride + self.size.width * self.channels]
     }
@@ -120,7 +124,7 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
     /// # Errors
     /// [`Error::Image`] when a row is longer than the stride or the data end before the last row does.
     pub fn new(data: &'a mut [T], size: Size, channels: usize, stride: usize) -> Result<Self> {
-        ImageView::new(&*data, size, channels, stride)?;
+        let stride = ImageView::new(&*data, size, channels, stride)?.stride;
         Ok(Self { data, size, channels, stride })
     }
 
@@ -134,7 +138,7 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
         self.channels
     }
 
-    /// Elements from the start of one row to the start of the next.
+    /// Elements from the start of one row to the start of the next; 0 for an image without pixels.
     pub fn stride(&self) -> usize {
         self.stride
     }
@@ -301,6 +305,8 @@ mod tests {
         assert!(ImageView::new(&data, Size::new(4, 3), 1, 3).is_err(), "row longer than stride");
         assert!(ImageView::new(&data, Size::new(2, 3), 1, 5).is_err(), "data too short");
         assert!(ImageView::new(&data, Size::new(usize::MAX, 3), 3, 5).is_err(), "overflow");
+        let narrow = ImageView::new(&data[..0], Size::new(0, 3), 1, 5).unwrap();
+        assert!(narrow.row(2).is_empty() && narrow.to_image().data().is_empty(), "rows without pixels");
         let view = ImageView::new(&data, Size::new(3, 3), 1, 3).unwrap();
         assert!(view.crop(Rect { x: 2, y: 0, size: Size::new(2, 1) }).is_err(), "leaves the image");
         assert_eq!(

@@ -98,6 +98,9 @@ pub struct Match {
 impl Match {
     /// The points of the match in pixels, looked up in the keypoints of A and of B, for the estimation of a model. The
     /// more distinct the match, the higher its quality.
+    ///
+    /// # Panics
+    /// If an index of the match is beyond its keypoints.
     pub fn correspondence(&self, a: &[Keypoint], b: &[Keypoint]) -> Correspondence {
         let point = |k: &Keypoint| [k.x, k.y].map(f64::from);
         let [a, b] = [&a[self.a as usize], &b[self.b as usize]].map(point);

@@ -85,12 +85,8 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
 /// An image warped onto another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
-    /// The features of MOVING and of REFERENCE.
-    pub features: [Features; 2],
-    /// Tie points; A is MOVING, B is REFERENCE.
-    pub tie: TiePoints,
-    /// The model from MOVING to REFERENCE.
-    pub reference_from_moving: Model,
+    /// Where it lies.
+    pub location: Location,
     /// MOVING on the pixels of REFERENCE.
     pub warped: Warped,
 }
@@ -100,7 +96,7 @@ pub struct Registration {
 pub struct Warped<I = AnyImage, C = Image<u8>> {
     /// The image, with its own pixel type and channels, and with the fill value where it has no input.
     pub image: I,
-    /// 255 where the image has input, 0 elsewhere.
+    /// 255 where the image has input, 0 elsewhere. Pixels of it that are NaN or that a mask hides count as input.
     pub covered: C,
 }
 
@@ -128,7 +124,9 @@ pub struct Location {
     pub reference_from_moving: Model,
 }
 
-/// Finds where `moving` lies on `reference` and warps it there.
+/// Finds where `moving` lies on `reference` and warps it there. A mask of `moving` says where features are found; what it
+/// hides is warped, too, and a NaN spreads to the pixels that are interpolated from it. For pictures with pixels without
+/// data call [`locate`], then [`FileImage::resampled`](crate::image::FileImage::resampled) with [`warp_onto`].
 ///
 /// # Errors
 /// As [`locate`] and [`warp_onto`].
@@ -139,12 +137,13 @@ pub fn register<'a>(
     processor: &Processor,
 ) -> Result<Registration> {
     let (reference, moving) = (reference.into(), moving.into());
-    let Location { features, tie, reference_from_moving } = located([reference, moving], options, processor)?;
+    let location = located([reference, moving], options, processor)?;
     let size = reference.image.size();
     let spread = spread_colours(moving.image);
     let image = spread.as_ref().map_or(moving.image, AnyImage::view);
-    let warped = warp_onto(image, size, &reference_from_moving, &options.warp, processor)?.into_host()?;
-    Ok(Registration { features, tie, reference_from_moving, warped })
+    let model = &location.reference_from_moving;
+    let warped = warp_onto(image, size, model, &options.warp, processor)?.into_host()?;
+    Ok(Registration { location, warped })
 }
 
 /// Finds where `moving` lies on `reference`: [`register()`] without the warp.

@@ -2,12 +2,14 @@ use super::*;
 use crate::device::Cpu;
 use crate::evaluate::corner_error;
 use crate::evaluate::ground_truth::read_homography;
+use crate::feature::Keypoint;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::feature::surf::SurfOptions;
 use crate::geometry::Homography;
 use crate::image::testing::shared;
 use crate::image::{Pixel, ReadOptions, Size, read_grey, with_alpha};
+use crate::matching::Match;
 use crate::synth::Texture;
 
 /// A texture from 0 to 1, seen through the map `back` from pixels to points of the texture.
@@ -37,7 +39,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     }
     assert!(results.iter().all(|r| *r == results[0]), "the same for any number of threads");
     let found = &results[0];
-    let error = corner_error(&found.reference_from_moving.homography().unwrap(), &truth, size);
+    let error = corner_error(&found.location.reference_from_moving.homography().unwrap(), &truth, size);
     assert!(error < 0.3, "corners off by {error} px");
     let (AnyImage::F32(warped), AnyImage::F32(reference)) = (&found.warped.image, &reference) else {
         panic!("floats")
@@ -58,7 +60,7 @@ fn transparent_pixels_have_no_features_and_no_influence() {
     let seen = with_alpha(&reference, &shown(150)).unwrap();
     let (options, processor) = (RegisterOptions::default(), Cpu::with_threads(2).unwrap().into());
     let found = register(&seen, &moving, &options, &processor).unwrap();
-    let left = found.features[1].keypoints.iter().map(|k| k.x).fold(f32::INFINITY, f32::min);
+    let left = found.location.features[1].keypoints.iter().map(|k| k.x).fold(f32::INFINITY, f32::min);
     assert!((154.5..200.0).contains(&left), "nothing up to five pixels from what is transparent: {left}");
     let other = Image::from_fn(size, |x, y| if x < 150 { (x * y) as u8 } else { reference.row(y)[x] });
     let other = with_alpha(&other, &shown(150)).unwrap();
@@ -88,7 +90,8 @@ fn every_device_registers_the_same_picture() {
         let options = RegisterOptions::default().with_detector(detector);
         for (case, moving) in cases.iter().enumerate() {
             let expected = register(&reference, *moving, &options, &cpu.clone().into()).unwrap();
-            assert!(expected.tie.inliers.len() > 20, "{} tie points", expected.tie.inliers.len());
+            let inliers = expected.location.tie.inliers.len();
+            assert!(inliers > 20, "{inliers} tie points");
             for gpu in crate::device::gpu::all() {
                 let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
                 let found = register(&reference, *moving, &options, &processor).unwrap();
@@ -110,6 +113,11 @@ fn nothing_to_register_is_an_error() {
     let tie = TieOptions { model: Some(ModelKind::Fundamental), ..Default::default() };
     let found = register(&black, &black, &RegisterOptions { tie, ..Default::default() }, &cpu);
     assert!(matches!(found, Err(Error::Option { name: "model", .. })), "{found:?}");
+    let beyond = [Match { a: 0, b: 3, distance: 0.0, ratio: 0.0 }];
+    let keypoints = [Keypoint::default(); 3];
+    let found = tie_given([&keypoints; 2], &beyond, &TieOptions::default(), &Cpu::sequential());
+    let said = found.unwrap_err().to_string();
+    assert!(said.contains("match 0 is of the keypoints 0 and 3, but there are 3 and 3"), "{said}");
     for wrong in [
         Rematch { radius: 0.0, ..Default::default() },
         Rematch { ratio: 1.5, ..Default::default() },
@@ -177,8 +185,8 @@ fn masked_pixels_take_no_part_in_registration() {
     let processor = Processor::from(Cpu::sequential());
     let masked = RegisterInput { mask: Some(mask.view()), ..RegisterInput::from(&moving) };
     let found = register(&reference, masked, &options, &processor).unwrap();
-    assert!(found.features[0].keypoints.iter().all(|k| k.x < 200.0), "all on the left");
-    let error = corner_error(&found.reference_from_moving.homography().unwrap(), &truth, size);
+    assert!(found.location.features[0].keypoints.iter().all(|k| k.x < 200.0), "all on the left");
+    let error = corner_error(&found.location.reference_from_moving.homography().unwrap(), &truth, size);
     assert!(error < 1.0, "corners off by {error} px");
     let small = Image::<u8>::new(Size::new(3, 3));
     let masked = RegisterInput { mask: Some(small.view()), ..RegisterInput::from(&moving) };

@@ -245,15 +245,14 @@ impl TiePoints {
     }
 }
 
-/// Which of the nine parts of a picture, row by row, are masked over more than three quarters of their area
+/// Which of the nine parts of a picture, row by row, this mask of one channel hides over more than three quarters of their area
 /// ([`TiePoints::hidden`]).
 pub fn hidden_parts(mask: Option<ImageView<'_, u8>>) -> [bool; 9] {
     let mut counts = [(0_usize, 0_usize); 9];
     let Some(mask) = mask else { return [false; 9] };
-    let Size { width, height } = mask.size();
-    for y in 0..height {
+    for y in 0..mask.size().height {
         for (x, shown) in mask.row(y).iter().enumerate() {
-            let (all, seen) = &mut counts[3 * (3 * y / height) + 3 * x / width];
+            let (all, seen) = &mut counts[mask.size().cell([x as f64, y as f64], 3)];
             *all += 1;
             *seen += usize::from(*shown != 0);
         }
@@ -369,7 +368,7 @@ fn tie_thinned(
 /// Tie points from matches of another program: the options' model is estimated from them, and nothing else is searched.
 ///
 /// # Errors
-/// As [`tie_points`].
+/// As [`tie_points`], and [`Error::Mismatch`] for a match of a keypoint that does not exist.
 pub fn tie_given(
     keypoints: [&[Keypoint]; 2],
     matches: &[Match],
@@ -377,6 +376,13 @@ pub fn tie_given(
     cpu: &Cpu,
 ) -> Result<TiePoints> {
     options.check()?;
+    let [a, b] = keypoints.map(<[Keypoint]>::len);
+    if let Some(i) = matches.iter().position(|m| m.a as usize >= a || m.b as usize >= b) {
+        let Match { a: of_a, b: of_b, .. } = matches[i];
+        return Err(Error::Mismatch(format!(
+            "match {i} is of the keypoints {of_a} and {of_b}, but there are {a} and {b}"
+        )));
+    }
     let tied = tie_points_by(keypoints, &options.with_rematch(None), cpu, |_| Ok(matches.to_vec()));
     match tied {
         Ok(tied) => Ok(TiePoints { first: vec![], ..tied }),

@@ -104,13 +104,33 @@ const WRONG: usize = 50;
 /// A depth limit: twice the depth below which 98 % of the points lie, in the unit of the baseline. Farther points
 /// mostly come from disparities near 0 with an error of a fraction of a pixel. Infinite if no pixel has a depth.
 pub fn bound_of_depth(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibration) -> f64 {
-    let rows = (0..disparity.size().height).flat_map(|y| disparity.row(y));
-    let mut depths: Vec<f64> = rows.filter_map(|d| calibration.depth(f64::from(*d))).collect();
-    if depths.is_empty() {
-        return f64::INFINITY;
-    }
-    let at = depths.len() - 1 - depths.len() / WRONG;
-    2.0 * *depths.select_nth_unstable_by(at, f64::total_cmp).1
+    // The less the disparity, the greater the depth. The one sought is found by the upper half of its bits, then by the
+    // lower half, so that no memory is needed for each pixel. `key` is in the order of disparities.
+    let key = |d: f32| if d.is_sign_negative() { !d.to_bits() } else { d.to_bits() ^ 1 << 31 };
+    let has_depth = |d: &&f32| calibration.depth(f64::from(**d)).is_some();
+    let count = |bin: &dyn Fn(u32) -> Option<u32>| {
+        let mut counts = vec![0_usize; 1 << 16];
+        let values = (0..disparity.size().height).flat_map(|y| disparity.row(y)).filter(has_depth);
+        values.filter_map(|d| bin(key(*d))).for_each(|bin| counts[bin as usize] += 1);
+        counts
+    };
+    // The bin of the value at `rank`, and the rank in that bin.
+    let find = |counts: &[usize], mut rank: usize| {
+        let bin = counts.iter().position(|n| {
+            rank < *n || {
+                rank -= n;
+                false
+            }
+        })?;
+        Some((bin as u32, rank))
+    };
+    let upper = count(&|key| Some(key >> 16));
+    let found = find(&upper, upper.iter().sum::<usize>() / WRONG).and_then(|(high, rank)| {
+        let (low, _) = find(&count(&|key| (key >> 16 == high).then_some(key & 0xffff)), rank)?;
+        let key = high << 16 | low;
+        calibration.depth(f32::from_bits(if key >> 31 == 0 { !key } else { key ^ 1 << 31 }).into())
+    });
+    found.map_or(f64::INFINITY, |depth| 2.0 * depth)
 }
 
 /// The points of `disparity`, coloured by the left view, in the order of the rows.
@@ -131,7 +151,7 @@ pub fn points(
 /// Needs no memory beyond its input.
 ///
 /// # Errors
-/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ, or
+/// As [`CloudOptions::check`] and [`RectifiedCalibration::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ, or
 /// the calibration is of an affine pair, which has no depth;
 /// [`Error::Io`] when the file cannot be written.
 pub fn write_ply(
@@ -327,6 +347,16 @@ mod tests {
         let bound = bound_of_depth(many.view(), &PAIR);
         assert!((19.0..=20.0).contains(&bound), "few far points do not count: {bound}");
         assert_eq!(bound_of_depth(Image::filled(Size::new(2, 2), 1, f32::NAN).view(), &PAIR), f64::INFINITY);
+        let mut random = crate::numeric::Random::new(4);
+        for (n, range) in [(1, 3.0), (49, 3.0), (50, 1e-3), (5000, 1e4), (5000, 1e-40)] {
+            let mut map: Vec<f32> = (0..n).map(|_| random.range(-range, range) as f32).collect();
+            map[0] = 5.0;
+            let mut depths: Vec<f64> = map.iter().filter_map(|d| PAIR.depth(f64::from(*d))).collect();
+            depths.sort_by(f64::total_cmp);
+            let map = Image::from_vec(map, Size::new(n, 1), 1).unwrap();
+            let expected = 2.0 * depths[depths.len() - 1 - depths.len() / WRONG];
+            assert_eq!(bound_of_depth(map.view(), &PAIR), expected, "{n} within {range}");
+        }
         let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
         let near = write_ply(&file, disparities().view(), (&colours()).into(), &PAIR, &near);
         assert_eq!(near.unwrap(), 2, "not too far");
@@ -360,6 +390,8 @@ mod tests {
         assert!(refused(&disparities(), &small, &PAIR, &options), "colours of another size");
         let other = RectifiedCalibration { size: Some(Size::new(2, 4)), ..PAIR };
         assert!(refused(&disparities(), &colours(), &other, &options), "a calibration of another size");
+        let behind = RectifiedCalibration { baseline: -1.0, ..PAIR };
+        assert!(refused(&disparities(), &colours(), &behind, &options), "points behind the camera");
         for max_depth in [0.0, -1.0, f64::NAN] {
             let options = CloudOptions { max_depth, ..options };
             assert!(refused(&disparities(), &colours(), &PAIR, &options), "no depth at all");

@@ -17,7 +17,8 @@ const BAND: usize = 64;
 /// The depth of every pixel of the left view; +∞ where there is none.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when the calibration is for images of another size, or of an affine pair, which has no depth;
+/// [`Error::Mismatch`] when the calibration is for images of another size, or of an affine pair, which has no depth, and
+/// as [`RectifiedCalibration::check`];
 /// [`Error::Image`] when the disparities have several channels.
 pub fn depth(
     disparity: ImageView<'_, f32>,
@@ -96,6 +97,10 @@ mod tests {
         assert!(depth(map.view(), &pair(), &Cpu::sequential()).is_err(), "another size");
         let affine = RectifiedCalibration::affine(Some(size), None);
         assert!(depth(map.view(), &affine, &Cpu::sequential()).is_err(), "an affine pair");
+        for baseline in [-1.0, 0.0, f64::NAN] {
+            let wrong = RectifiedCalibration { baseline, ..unsized_pair };
+            assert!(depth(map.view(), &wrong, &Cpu::sequential()).is_err(), "a baseline of {baseline}");
+        }
         let colours = Image::filled(Size::new(3, 2), 3, 1.0_f32);
         assert!(depth(colours.view(), &pair(), &Cpu::sequential()).is_err(), "three channels");
     }

@@ -31,7 +31,7 @@ impl Side {
     /// The same at half the size.
     ///
     /// # Errors
-    /// None at present: it returns a [`Result`] because the filters that it calls do.
+    /// As [`resample`].
     pub fn halved(&self, cpu: &Cpu) -> Result<Self> {
         let image = by_pixel!(self.image.view(), view => resample(view, Scaling::HalveMean, cpu)?.into());
         Ok(Self { image, mask: self.mask.as_ref().map(half_mask) })
@@ -71,17 +71,20 @@ impl StereoOptions {
 /// # Errors
 /// As [`Stereo::compute`].
 pub fn suitable_halvings(sides: &[Side; 2], options: &StereoOptions, cpu: &Cpu) -> Result<u32> {
-    let mut sizes = vec![(sides.clone(), *options)];
-    while let Some((sides, options)) = sizes.last() {
+    let mut smaller: Vec<([Side; 2], StereoOptions)> = Vec::new();
+    loop {
+        let (sides, options) = smaller.last().map_or((sides, options), |(sides, options)| (sides, options));
         let size = sides[0].image.size();
         if size.width.max(size.height) < 2 * SMALLEST {
             break;
         }
         let next = (halved(sides, cpu)?, options.halved());
-        sizes.push(next);
+        smaller.push(next);
     }
     let (mut best, mut found) = (0.0_f64, 0);
-    for (halvings, (sides, options)) in sizes.iter().enumerate().rev() {
+    let sizes =
+        std::iter::once((sides, options)).chain(smaller.iter().map(|(sides, options)| (sides, options)));
+    for (halvings, (sides, options)) in Vec::from_iter(sizes).into_iter().enumerate().rev() {
         let share = valid_share(sides, options, cpu)?;
         if share < SUITABLE * best {
             break;

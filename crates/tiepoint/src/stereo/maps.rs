@@ -1,9 +1,10 @@
 //! The maps of pairs in memory of any kind.
 
-use super::Reason;
+use super::{INVALID, Masks, Reason, fill};
 use crate::Result;
+use crate::device::Cpu;
 use crate::image::gpu::{GpuImage, GpuStack};
-use crate::image::{Image, Size};
+use crate::image::{Image, Size, check_mask};
 
 /// The maps of a pair, or of several: `F` holds disparities or confidence, `R` reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,43 @@ impl StereoResult {
     pub(super) fn new(size: Size, right: bool, confidence: bool) -> Self {
         let map = |wanted: bool| wanted.then(|| Image::new(size));
         Self { disparity: Image::new(size), right: map(right), confidence: map(confidence), reasons: None }
+    }
+
+    /// Fills invalid pixels that hold data, as [`StereoOptions::fill`](super::StereoOptions::fill) does, in maps that were
+    /// made without it, for instance after some disparities were dropped. `masks` are those of the pair. Occlusions are what
+    /// `reasons` calls so; without reasons all invalid pixels count as occlusions.
+    ///
+    /// # Errors
+    /// As [`fill()`](fill::fill); [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
+    pub fn fill(&mut self, masks: Masks<'_>, cpu: &Cpu) -> Result<()> {
+        let size = self.disparity.size();
+        check_mask(masks.left, size)?;
+        check_mask(masks.right, size)?;
+        let occlusions = |reasons: &Image<Reason>| {
+            Image::from_fn(reasons.size(), |x, y| reasons.row(y)[x] == Reason::Occluded)
+        };
+        let occluded = self.reasons.as_ref().map(occlusions);
+        self.fill_by(occluded.as_ref(), masks, cpu)
+    }
+
+    /// [`fill`](Self::fill) with these occlusions of the left view.
+    pub(super) fn fill_by(
+        &mut self,
+        occluded: Option<&Image<bool>>,
+        masks: Masks<'_>,
+        cpu: &Cpu,
+    ) -> Result<()> {
+        let left = (Some(&mut self.disparity), occluded.map(Image::view), masks.left);
+        for (map, occluded, mask) in [left, (self.right.as_mut(), None, masks.right)] {
+            let Some(map) = map else { continue };
+            fill::fill(map.view_mut(), occluded, cpu)?;
+            let Some(mask) = mask else { continue };
+            for y in 0..mask.size().height {
+                let unknown = map.row_mut(y).iter_mut().zip(mask.row(y)).filter(|(_, mask)| **mask == 0);
+                unknown.for_each(|(d, _)| *d = INVALID);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -186,7 +186,8 @@ impl Stereo {
         &self.options
     }
 
-    /// The disparities of a rectified pair, by the matching cost of the options.
+    /// The disparities of a rectified pair, by the matching cost of the options. Alpha is not looked at: transparent pixels,
+    /// and others without data, are left out by `masks`, as [`Mask::of_data`] makes them.
     ///
     /// If the processor has a GPU, it computes them, with the same bits. If the GPU has too little memory, the CPU does
     /// so, and a [note](Processor::note) says so.
@@ -456,11 +457,8 @@ impl Stereo {
 
     /// Refines maps, and drops those that were not asked for.
     fn refine(&self, found: &mut StereoResult, pair: &Pair, cpu: &Cpu) -> Result<()> {
-        let options = &self.options;
-        found.reasons = options.reasons.then(|| reason::first(&found.disparity, pair));
-        refinement::refine(found, options, pair, cpu)?;
-        found.right = found.right.take().filter(|_| options.right);
-        Ok(())
+        found.reasons = self.options.reasons.then(|| reason::first(&found.disparity, pair));
+        refinement::refine(found, &self.options, pair, cpu)
     }
 
     fn on_cpu(&self, prepared: Prepared<'_>) -> Result<StereoResult> {

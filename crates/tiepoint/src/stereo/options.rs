@@ -114,13 +114,13 @@ options! {
         /// for census 5x5 and ad, 12 for mi. The defaults of P2 and least P2 are adjusted if they would contradict it.
         ///
         /// See [`Penalties`] for this and the next three.
-        p1 / with_p1: Option<u16> = None, unit "P";
+        p1 / with_p1: Option<u16> = None => 0..=4000, unit "P";
         /// Penalty of a larger change, where the image is smooth; by default 39, and more with larger census
         /// windows; not below P1.
         p2 / with_p2: Option<u16> = None => 0..=4000, unit "P";
         /// P2 falls at edges of the image, but not below this; if equal to P2, it does not fall; by default 18 for
         /// ad-census, 14 for census 5x5, ad and mi. Between P1 and P2.
-        p2_least / with_p2_least: Option<u16> = None, unit "P";
+        p2_least / with_p2_least: Option<u16> = None => 0..=4000, unit "P";
         /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls; by default 4.
         gradient / with_gradient: Option<u8> = None => 1..=255, unit "G";
         /// By how many percent the best sum must be below all others except its neighbours'; otherwise the pixel is
@@ -206,7 +206,7 @@ impl StereoOptions {
     pub(super) fn check_sums(&self, greatest: u16) -> Result<()> {
         let p2 = self.penalties().p2;
         if self.paths.count() as u32 * (u32::from(greatest) + u32::from(p2)) > u32::from(u16::MAX) {
-            let expected = "so that paths times (greatest cost + p2) is at most 65535";
+            let expected = "so that paths times (greatest cost + p2) is at most 65535; unless given, p2 is at least p1 and p2_least";
             return Err(Error::option("p2", p2, expected));
         }
         Ok(())

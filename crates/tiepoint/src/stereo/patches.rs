@@ -16,7 +16,7 @@
 //! **Bare pixels.** Where the left picture shows one brightness, as a burnt-out sky does, nothing is measured, and a disparity
 //! is that of what lies around. A patch is bare if the standard deviation of its pixels is at most a hundredth of the
 //! value that a tenth of the patches exceed.
-
+//!
 //! **Beyond the range.** A thing that is nearer than the range has no disparity, or a wrong one. So the patches of pixels
 //! without a disparity are correlated with all places of the range and of one as long beyond it. A patch lies beyond if
 //! its best place does and is alike, and if a neighbour on the grid says about the same disparity.
@@ -42,8 +42,8 @@ const ROWS: usize = 2 * REACH + 1;
 /// A patch tells a difference of rows only if its least sum is below this share of its greatest sum.
 const DISTINCT: f32 = 0.25;
 
-/// Rows agree if this many patches tell so, and their median difference is at most this, in pixels; at most the second number is
-/// and a plane through all of them in the corners of the picture.
+/// Rows agree if at least [`FEWEST`] patches tell so, their median difference is at most [`MOST_PX`], and a plane through
+/// all of them differs by at most [`MOST_IN_CORNERS`] pixels in the corners of the picture.
 const FEWEST: usize = 200;
 const MOST_PX: f64 = 0.5;
 const MOST_IN_CORNERS: f64 = 1.0;

@@ -1,12 +1,11 @@
 //! A survey of a pair by tie points: whether its rows agree, and the range of its disparities.
 //!
 //! Both pictures are halved until their longer side is at most [`LONGEST`], and their SIFT features are matched. If
-//! half of the matches lie in nearly the same row, or near a plane of row differences, as where a camera is rolled a little,
-//! these are the tie points. Otherwise the
-//! tie points are the matches that agree on an epipolar geometry, or on a homography if the scene is flat, so that
-//! wrong matches, however many, do not affect the rows. The range of disparities is that of the tie points that their
-//! neighbours confirm, as `geometry::rectify` finds it. All of it runs on the CPU, with the same numbers for any number
-//! of threads.
+//! half of the matches lie in nearly the same row, or near a plane of row differences, as where a camera is rolled a
+//! little, these are the tie points. Otherwise the tie points are the matches that agree on an epipolar geometry, or on a
+//! homography if the scene is flat, so that wrong matches, however many, do not affect the rows. The range of disparities
+//! is that of the tie points that their neighbours confirm, as `geometry::rectify` finds it. All of it runs on the CPU,
+//! with the same numbers for any number of threads.
 
 use super::halving::Side;
 use crate::device::{Cpu, Processor};

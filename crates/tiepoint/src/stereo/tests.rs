@@ -529,4 +529,8 @@ fn penalties_that_are_not_given_suit_those_that_are() {
         options.check().unwrap();
     }
     assert!(with(Some(9), None, Some(5)).check().is_err(), "those that are given contradict each other");
+    for great in [with(Some(4001), None, None), with(None, Some(4001), None), with(None, None, Some(4001))] {
+        let said = great.check().unwrap_err().to_string();
+        assert!(said.contains("4001: expected 0 to 4000"), "{said}");
+    }
 }

@@ -20,7 +20,7 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct AerialOptions {
         /// Number of photographs, in as many strips as make the block about square.
-        photographs / with_photographs: usize = 20 => 1..;
+        photographs / with_photographs: usize = 20 => 1..=1_000_000;
         /// Focal length as a multiple of the image's longer side.
         focal / with_focal: f64 = 1.0 => 0.3..=10.0;
         /// Flying height over the mean terrain in metres.

@@ -194,7 +194,9 @@ impl PairJob<'_> {
             let (image, shown) = reader.image(path)?.into_seen();
             let mask = reader.mask(file_of(mask.as_deref(), path).as_deref(), image.size())?;
             let shown = Mask::from(shown).and(Mask::of_data(&image, arguments.no_data))?;
-            let shown = shown.and(Mask::of_finite(&image))?.without_margin(MARGIN, cpu);
+            let shown = shown.and(Mask::of_finite(&image))?;
+            // A pair that is rectified here gets the margin afterwards.
+            let shown = if arguments.rectify { shown } else { shown.without_margin(MARGIN, cpu) };
             Ok(Side { mask: mask.and(shown)?.into_image(), image })
         };
         let read_right = || read(right, &arguments.mask_right);

@@ -13,14 +13,14 @@ use tiepoint::assess::{Assessment, PairEvidence};
 use tiepoint::by_pixel;
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification};
+use tiepoint::geometry::rectify::{Agreement, OutputFrame, Rectification, RectifiedView};
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::image::{AnyImage, Image, Mask};
+use tiepoint::image::{FileImage, Image, Mask};
 use tiepoint::register::{Modality, RegisterInput, RegisterOptions, TieOptions, TiedPictures, tie_images};
 use tiepoint::stereo::halving::{Side, halved, suitable_halvings};
 use tiepoint::stereo::survey::{Survey, survey, to_search};
-use tiepoint::stereo::{INVALID, Reason, StereoOptions, StereoResult};
+use tiepoint::stereo::{INVALID, Masks, Reason, StereoOptions, StereoResult};
 
 /// Width of the border around pixels without data in which nothing is matched, because the windows of matching costs
 /// reach that far.
@@ -104,10 +104,10 @@ impl Ready {
             halvings += 1;
         }
         let processor = &Processor::from(cpu.clone());
-        let inputs = sides.each_ref().map(|side| RegisterInput {
-            image: side.image.view(),
-            mask: side.mask.as_ref().map(Image::view),
-        });
+        let masks = sides
+            .each_ref()
+            .map(|side| Mask::from(side.mask.as_ref().map(Image::view)).without_margin(MARGIN, cpu));
+        let inputs = [0, 1].map(|i| RegisterInput { image: sides[i].image.view(), mask: masks[i].view() });
         let options = TieOptions::default()
             .with_model(Some(ModelKind::Fundamental))
             .with_robust(RobustOptions::default().with_threshold_px(1.0));
@@ -125,20 +125,23 @@ impl Ready {
         if pair.exchanged {
             (left, right) = (right, left);
         }
-        let turned = |view: &tiepoint::geometry::rectify::RectifiedView, side: &Side| -> Outcome<Side> {
-            let nothing = if matches!(side.image, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            let options = WarpOptions::default().with_fill(nothing);
-            let image = by_pixel!(map &side.image, image => view.warp(image.view(), &options, cpu)?);
-            let shown = Mask::from(view.coverage(cpu)?).and(Mask::of_data(&image, work.arguments.no_data))?;
-            Ok(Side { mask: shown.without_margin(MARGIN, cpu).into_image(), image })
+        let turned = |view: &RectifiedView, side: Side| -> Outcome<Side> {
+            let picture = FileImage { shown: side.mask, ..side.image.into() };
+            let FileImage { image, shown, .. } = picture.resampled(view.size, |image, fill| {
+                let options = WarpOptions::default().with_fill(fill);
+                let warped = by_pixel!(map image, image => view.warp(image.view(), &options, cpu)?);
+                Ok((warped, view.coverage(cpu)?))
+            })?;
+            Ok(Side { mask: Mask::from(shown).without_margin(MARGIN, cpu).into_image(), image })
         };
-        let sides = [turned(&rectification.left, &left)?, turned(&rectification.right, &right)?];
+        let sides = [turned(&rectification.left, left)?, turned(&rectification.right, right)?];
         let range = pair.agreement.disparities;
         let calibration = RectifiedCalibration { range: Some(range), ..rectification.calibration() };
         if work.arguments.depth.is_some() || work.arguments.cloud.is_some() {
             calibration.check_metric()?;
         }
-        let mut options = work.options;
+        // Filled when it is complete.
+        let mut options = work.options.with_fill(false);
         if work.measured {
             (options.min_disparity, options.disparities) = to_search(range, work.least());
         }
@@ -182,11 +185,23 @@ impl Ready {
         Ok(self)
     }
 
-    /// Invalidates disparities whose match lies close to the right border of the right photograph. Only the greatest
-    /// disparities of such a pixel lead into that photograph, so the consistency check has no alternatives to compare, and
-    /// surfaces without texture get streaks along the border.
-    pub(super) fn without_streaks(&self, found: &mut StereoResult) {
-        let (Some(_), Some(mask)) = (&self.rectified, &self.sides[1].mask) else { return };
+    /// Completes the disparities of a pair that was rectified here.
+    pub(super) fn complete(&self, found: &mut StereoResult, fill: bool, cpu: &Cpu) -> Outcome {
+        if self.rectified.is_some() {
+            self.without_streaks(found);
+            // Streaks must be gone by then: they would be continued, and leave holes.
+            if fill {
+                found.fill(Masks::from(&self.sides), cpu)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Invalidates disparities whose match lies close to where the right photograph ends on the right, or just left of a
+    /// part of it without data. Only the greatest disparities of such a pixel lead into that photograph, so the consistency
+    /// check has no alternatives to compare, and surfaces without texture get streaks along the border.
+    fn without_streaks(&self, found: &mut StereoResult) {
+        let Some(mask) = &self.sides[1].mask else { return };
         let (width, beside) = (mask.size().width as f32, (self.options.disparities / 4).clamp(8, 64) as f32);
         for y in 0..mask.size().height {
             let shown = mask.row(y);

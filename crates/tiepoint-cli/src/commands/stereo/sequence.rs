@@ -213,7 +213,7 @@ fn finished<'a, 'p, T>(
         let mut clock = Clock::start(alone);
         let found = clock.time(Part::Compute, || end(begun, alone));
         let (ready, mut found, device) = found.map_err(|e| Failure::from(e).about(job.names()))?;
-        ready.without_streaks(&mut found);
+        clock.time(Part::Compute, || ready.complete(&mut found, work.options.fill, alone))?;
         Ok((Computed { ready, found, device }, clock.spent(alone)))
     });
     let spent = item.spent.clone();

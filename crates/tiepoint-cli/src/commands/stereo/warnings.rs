@@ -26,7 +26,7 @@ pub(super) fn of(computed: &Computed, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Ve
     let given = ready.calibration.filter(|_| ready.rows_rectified_here().is_none());
     warnings.extend(given.and_then(|calibration| calibration.doubt(found.disparity.size())));
     let mask = ready.sides[0].mask.as_ref();
-    let unfilled = found.reasons.as_ref().filter(|_| ready.options.fill).map(|reasons| {
+    let unfilled = found.reasons.as_ref().filter(|_| work.options.fill).map(|reasons| {
         let is_found = |x: usize, y: usize| reasons.row(y)[x] == Reason::None;
         Image::from_fn(
             reasons.size(),

@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _arrays
-from .._geometry import Estimate, fit, warp
+from .._geometry import Estimate, fit, fit_any, warp
 from ..errors import MismatchError, ModelError, OptionError
 from ._own import host, like, opencv, raising
 from ._robust import LMEDS, RANSAC, RHO, USAC_DEFAULT, USAC_MAGSAC, estimated
@@ -163,7 +163,7 @@ def findFundamentalMat(  # noqa: N802
     made: Estimate | None
     if method == FM_8POINT or len(a) == 8:
         try:
-            made = fit(a, b, "fundamental")
+            made = fit_any(a, b, "fundamental")
         except ModelError:
             made = None
     else:
@@ -239,7 +239,7 @@ def _all_agree(a: Any, b: Any, threshold: float, cameras: tuple[Any, Any]) -> Es
     import numpy as np
 
     try:
-        found = fit(a, b, "essential", cameras=cameras)
+        found = fit_any(a, b, "essential", cameras)
     except ModelError:
         return None
     first, second = (np.linalg.inv(camera) for camera in cameras)

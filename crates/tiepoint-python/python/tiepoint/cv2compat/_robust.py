@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from .._geometry import Estimate, Model, estimate, fit
+from .._geometry import Estimate, Model, estimate, fit, fit_any
 from ..errors import ModelError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _of_plane(
     if plane is None:
         return None
     try:
-        found = fit(a[plane.inliers], b[plane.inliers], "fundamental")
+        found = fit_any(a[plane.inliers], b[plane.inliers], "fundamental")
     except ModelError:
         return None
     errors = _errors(found, a, b)
@@ -104,7 +104,7 @@ def _scale(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
 def _fit_to_all(a: npt.NDArray[Any], b: npt.NDArray[Any], model: _ModelKind, threshold: float) -> Estimate | None:
     """The least-squares fit to all pairs, if the error of each is within the threshold."""
     try:
-        found = fit(a, b, model)
+        found = fit_any(a, b, model)
     except ModelError:
         return None
     return found if bool((_errors(found, a, b) <= threshold).all()) else None

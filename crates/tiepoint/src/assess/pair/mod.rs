@@ -737,10 +737,9 @@ fn different<'k>([a, b]: [&'k [Keypoint]; 2], tie: &TiePoints) -> Vec<&'k Keypoi
 /// Which of the nine parts of A have their middle in a part of B that no mask hides.
 fn shown(b_from_a: &Homography, a: Size, b: Size, hidden: &[bool; 9]) -> [bool; 9] {
     let middle = |k: usize, length: usize| (2 * k + 1) as f64 / 6.0 * length as f64;
-    let part = |v: f64, length: usize| (3.0 * v / length as f64) as usize;
     let is_in_b = |[x, y]: [f64; 2]| {
         let is_inside = (0.0..b.width as f64).contains(&x) && (0.0..b.height as f64).contains(&y);
-        is_inside && !hidden[3 * part(y, b.height) + part(x, b.width)]
+        is_inside && !hidden[b.cell([x, y], 3)]
     };
     std::array::from_fn(|i| {
         b_from_a.apply([middle(i % 3, a.width), middle(i / 3, a.height)]).is_some_and(is_in_b)

@@ -138,8 +138,10 @@ impl Collection {
     /// The result of this stage for the photograph with this index (its number less one).
     ///
     /// # Errors
-    /// [`Error::Io`] when its file cannot be read, [`Error::Format`] when it is damaged.
+    /// [`Error::Io`] when its file cannot be read, [`Error::Format`] when it is damaged, [`Error::Mismatch`] for an index
+    /// without a photograph.
     pub fn features(&self, index: usize) -> Result<PhotographFeatures> {
+        self.check_index(index)?;
         Ok(match self.stored(index)? {
             Found::Missing => PhotographFeatures::Missing,
             stored => match stored.or_made_by("features", &self.features_path(index))? {
@@ -159,10 +161,7 @@ impl Collection {
     /// places outside of the photograph, and an index without a photograph; [`Error::Format`] for a photograph that has
     /// changed since the scan or cannot be read; [`Error::Io`].
     pub fn import_features(&self, index: usize, features: &Features) -> Result<Extracted> {
-        let photographs = self.photographs().len();
-        if index >= photographs {
-            return Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}")));
-        }
+        self.check_index(index)?;
         features.check()?;
         let sources = self.sources(index);
         let sources = sources.map_err(|reason| Error::format(self.path_of(index), reason))?;
@@ -272,11 +271,21 @@ impl Collection {
         Ok(self.head(index)?.whole().map(|(origin, _)| origin))
     }
 
+    /// Fails for an index without a photograph.
+    fn check_index(&self, index: usize) -> Result<()> {
+        match self.photographs().len() {
+            photographs if index < photographs => Ok(()),
+            photographs => Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}"))),
+        }
+    }
+
     /// Checks that a photograph is still the file that was searched for features.
     ///
     /// # Errors
-    /// [`Error::Format`] if it has changed since; [`Error::Io`] if it cannot be read.
+    /// [`Error::Format`] if it has changed since; [`Error::Io`] if it cannot be read; [`Error::Mismatch`] for an index
+    /// without a photograph.
     pub fn check_searched(&self, index: usize) -> Result<()> {
+        self.check_index(index)?;
         let path = self.path_of(index);
         let Some(Origin { photograph: then, .. }) = self.origin(index)? else { return Ok(()) };
         let now = FileVersion::of(&std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?);

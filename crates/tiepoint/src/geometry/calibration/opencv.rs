@@ -344,20 +344,10 @@ fn agree(a: &RectifiedCalibration, b: &RectifiedCalibration) -> bool {
 }
 
 fn sound(focal: f64, principal: [f64; 2], doffs: f64, baseline: f64) -> Parsed<RectifiedCalibration> {
-    let positive = |v: f64| v > 1e-9 && v < 1e12;
-    if !positive(focal) {
-        return Err(format!("the focal length is {focal}: expected pixels, above 0"));
-    }
-    if !positive(baseline) {
-        return Err(format!(
-            "the baseline is {baseline}: expected above 0; below 0 the right camera stands on the left"
-        ));
-    }
-    if !principal.iter().chain([&doffs]).all(|v| v.abs() < 1e12) {
-        return Err("a principal point is not finite, or too large".into());
-    }
     let projection = Projection::Perspective;
-    Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None, projection })
+    let pair =
+        RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None, projection };
+    pair.wrong().map_or(Ok(pair), Err)
 }
 
 pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {

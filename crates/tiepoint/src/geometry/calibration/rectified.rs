@@ -86,13 +86,42 @@ impl RectifiedCalibration {
         Self { size, focal, principal, doffs, baseline, range, projection: Projection::Affine }
     }
 
+    /// Checks that focal length and baseline are above 0, and that all numbers are finite and below 10¹²; of an affine pair
+    /// the range alone. [`read`](Self::read) gives no others.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] naming the wrong ones.
+    pub fn check(&self) -> Result<()> {
+        self.wrong().map_or(Ok(()), |reason| Err(Error::Mismatch(reason)))
+    }
+
+    /// What is wrong, if anything is.
+    pub(super) fn wrong(&self) -> Option<String> {
+        let Self { focal, principal, doffs, baseline, range, .. } = *self;
+        let (positive, sound) = (|v: f64| v > 1e-9 && v < 1e12, |v: &f64| v.abs() < 1e12);
+        if !range.iter().flatten().all(sound) {
+            return Some("the range of disparities is not finite, or too large".into());
+        }
+        match self.projection {
+            Projection::Affine => None,
+            _ if !positive(focal) => Some(format!("the focal length is {focal}: expected pixels, above 0")),
+            _ if !positive(baseline) => Some(format!(
+                "the baseline is {baseline}: expected above 0; below 0 the right camera stands on the left"
+            )),
+            _ if !principal.iter().chain([&doffs]).all(sound) => {
+                Some("a principal point is not finite, or too large".into())
+            }
+            _ => None,
+        }
+    }
+
     /// Fails for a pair without metric depth.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for an affine pair.
+    /// [`Error::Mismatch`] for an affine pair, and as [`check`](Self::check).
     pub fn check_metric(&self) -> Result<()> {
         match self.projection {
-            Projection::Perspective => Ok(()),
+            Projection::Perspective => self.check(),
             Projection::Affine => Err(Error::Mismatch(
                 "the pair was rectified without perspective (affine cameras): its disparities tell no metric depth; \
                  give the calibration of perspective cameras"
@@ -252,11 +281,12 @@ impl RectifiedCalibration {
     /// Writes the calibration to `path` in the format of its extension, whole or not at all.
     ///
     /// # Errors
-    /// As [`check_name`](Self::check_name); [`Error::Format`] for an affine pair in OpenCV's formats,
+    /// As [`check`](Self::check) and [`check_name`](Self::check_name); [`Error::Format`] for an affine pair in OpenCV's formats,
     /// [`Error::Io`] when the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         Self::check_name(path)?;
+        self.check()?;
         let wrong = |reason: &str| Error::format(path, reason);
         let is_named = |word| path.file_name().is_some_and(|name| name.to_string_lossy().contains(word));
         let ros = is_named("camera_info");

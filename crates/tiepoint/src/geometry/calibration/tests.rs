@@ -452,6 +452,17 @@ fn written_calibrations_are_read_back() {
         assert_eq!((read.size, read.principal), (pair.size, pair.principal), "{name}");
     }
     assert!(pair.write(folder.0.join("camera_info.yaml")).is_err(), "ROS has one principal point");
+    for (wrong, words) in [
+        (RectifiedCalibration { focal: f64::NAN, ..pair }, "the focal length is NaN: expected pixels"),
+        (RectifiedCalibration { baseline: -1.0, ..pair }, "the baseline is -1: expected above 0"),
+        (RectifiedCalibration { doffs: f64::INFINITY, ..pair }, "a principal point is not finite"),
+        (RectifiedCalibration { range: Some([0.0, f64::NAN]), ..pair }, "range of disparities is not finite"),
+    ] {
+        for name in ["wrong.txt", "wrong.yml", "wrong.xml", "wrong.json"] {
+            let said = wrong.write(folder.0.join(name)).unwrap_err().to_string();
+            assert!(said.contains(words) && !folder.0.join(name).exists(), "{name}: {said}");
+        }
+    }
     let affine = RectifiedCalibration::affine(pair.size, pair.range);
     assert_eq!(RectifiedCalibration::parse(&affine.to_text(), "calib.txt").unwrap(), affine, "affine");
     assert_eq!(affine.depth(5.0), None, "no depth");

@@ -66,10 +66,10 @@ pub(super) fn error(kind: ModelKind, reason: &'static str) -> Error {
 /// The error when no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    let least = judge.threshold * judge.threshold;
+    let (least, sample) = (judge.threshold * judge.threshold, judge.kind.minimum());
     let reason = match spread(judge, &all) {
-        [major, _] if major < least => "all matches lie at one point",
-        [_, minor] if minor < least => "all matches lie on a line",
+        [major, _] if sample > 1 && major < least => "all matches lie at one point",
+        [_, minor] if sample > 2 && minor < least => "all matches lie on a line",
         _ => NO_SAMPLE,
     };
     error(judge.kind, reason)
@@ -156,11 +156,18 @@ pub(super) fn check(
         [counts[0].min(counts[1]), counts[2].min(counts[3])]
     })?;
     match all.kind {
-        ModelKind::Fundamental if on_a_plane(all, judge, model, inliers) => Err(error(all.kind, ON_A_PLANE)),
         // A caller who accepts any number of false alarms accepts parallax that chance explains, too.
-        ModelKind::Essential if false_alarms < f64::INFINITY && only_turned(all, judge, model, inliers) => {
-            Err(error(all.kind, ONLY_TURNED))
-        }
+        ModelKind::Essential if false_alarms == f64::INFINITY => Ok(()),
+        _ => check_parallax([all, judge], model, inliers),
+    }
+}
+
+/// Fails for a fundamental matrix whose inliers lie on a plane, and for an essential matrix whose inliers show a camera
+/// that only turned: many such matrices fit them.
+pub(super) fn check_parallax([all, judge]: [&Judge<'_>; 2], model: &Mat3, inliers: &[usize]) -> Result<()> {
+    match all.kind {
+        ModelKind::Fundamental if on_a_plane(all, judge, model, inliers) => Err(error(all.kind, ON_A_PLANE)),
+        ModelKind::Essential if only_turned(all, judge, model, inliers) => Err(error(all.kind, ONLY_TURNED)),
         _ => Ok(()),
     }
 }

@@ -68,7 +68,7 @@ options! {
         threshold_px / with_threshold_px: f64 = 3.0 => Above(0.0), name "threshold", flag "inlier-distance", unit "PX";
         /// Stop when a better model would have been found with this probability.
         confidence / with_confidence: f64 = 0.9999 => 0.0..1.0, unit "P";
-        /// The most samples.
+        /// The most samples, rounded up to a multiple of 64.
         max_iterations / with_max_iterations: usize = 50_000 => 1..=1_000_000_000, unit "N";
         /// Refuse a model if wrong matches alone are expected to give more than this many models as good as it in one
         /// estimate: the number of false alarms (Moisan and Stival, IJCV 2004). Infinity accepts any.
@@ -205,12 +205,14 @@ const NARROW_PX: f64 = 1e-6;
 
 /// The model of `kind` that fits all matches best: the least-squares fit by the residuals of [`residuals`], in which
 /// outliers count like other matches. Matches with coordinates that are not finite are left out; all others are
-/// inliers, except those that the best homography puts on or beyond its horizon. Only the cameras of the options are
-/// used.
+/// inliers, except those that the best homography puts on or beyond its horizon. Of the options only the cameras are used,
+/// and whether any number of false alarms is accepted.
 ///
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model (8 for a
-/// fundamental and an essential matrix); [`Error::Degenerate`] when they do not determine it.
+/// fundamental and an essential matrix); [`Error::Degenerate`] when they do not determine it. That they lie on a plane, or
+/// that the camera only turned, is judged as in [`estimate()`], with a threshold of three times the root mean square
+/// residual, and accepted if any number of false alarms is.
 pub fn fit(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -238,7 +240,14 @@ pub fn fit(
             return Err(degenerate::error(kind, "all matches but one lie on a line"));
         }
         let best = all.settle(start);
-        problem.found(&all, &best, all.inliers(&best.model), 0)
+        let found = problem.found(&all, &best, all.inliers(&best.model), 0)?;
+        if options.false_alarms < f64::INFINITY {
+            // Nearly all noise is below three times its root mean square.
+            let noise = NARROW_PX.max(3.0 * found.rms_px);
+            let judge = Judge::new(kind, &problem.points, noise, problem.rays, cpu);
+            degenerate::check_parallax([&judge; 2], &best.model, &every)?;
+        }
+        Ok(found)
     })
 }
 

@@ -262,6 +262,12 @@ fn degenerate_matches_are_errors() {
         }
         let (wrong, _) = Scene::new(kind, 77).pairs(0, 100, 0.0);
         degenerate(&wrong, "no consensus");
+        // Any two points lie on a line, which is no reason.
+        let pair = |a: f64, b: f64| Correspondence { a: [a, 9.0], b: [7.0, b], quality: 0.0 };
+        if kind == ModelKind::Rigid {
+            let said = run(kind, &[pair(0.0, 0.0), pair(100.0, 50.0)]).unwrap_err().to_string();
+            assert!(said.contains("no sample of them gives one"), "{said}");
+        }
         let repeated: Vec<_> = wrong.iter().take(3).cycle().take(60).copied().collect();
         if kind.minimum() > 3 {
             degenerate(&repeated, "three places many times");
@@ -310,6 +316,42 @@ fn a_plane_does_not_make_a_fundamental_matrix() {
     let (pairs, _) = Scene::new(ModelKind::Homography, 8).pairs(150, 40, 0.5);
     let found = run(ModelKind::Fundamental, &pairs);
     assert!(matches!(found, Err(Error::Degenerate { .. })), "{found:?}");
+}
+
+#[test]
+fn a_fit_to_a_plane_or_a_turn_is_no_epipolar_geometry() {
+    let fitted = |kind, pairs: &[Correspondence], options: &RobustOptions| {
+        fit(kind, pairs, options, &Cpu::sequential())
+    };
+    let any = options().with_false_alarms(f64::INFINITY);
+    for noise in [0.0, 0.1, 0.5, 2.0] {
+        for n in [20, 60, 1000] {
+            for seed in 0..4 {
+                let (plane, _) = Scene::new(ModelKind::Homography, seed).pairs(n, 0, noise);
+                let turn = turned(seed, n, noise, 0.0, 0.5);
+                for (kind, pairs) in [
+                    (ModelKind::Fundamental, &plane),
+                    (ModelKind::Fundamental, &turn),
+                    (ModelKind::Essential, &turn),
+                ] {
+                    let found = fitted(kind, pairs, &options());
+                    let is_refused = matches!(found, Err(Error::Degenerate { .. }));
+                    assert!(is_refused, "{kind}, {noise}, {n}, {seed}: {found:?}");
+                    assert!(fitted(kind, pairs, &any).is_ok(), "{kind}, {noise}, {n}, {seed}: one of many");
+                }
+                for (kind, n) in [ModelKind::Fundamental, ModelKind::Essential].into_iter().zip([n, n]) {
+                    let (pairs, _) = Scene::new(kind, seed).pairs(n, 0, noise);
+                    let found = fitted(kind, &pairs, &options());
+                    assert!(found.is_ok(), "{kind}, {noise}, {n}, {seed}: a scene with depth: {found:?}");
+                }
+            }
+        }
+    }
+    for seed in 0..20 {
+        let (pairs, _) = Scene::new(ModelKind::Fundamental, seed).pairs(8, 0, 0.5);
+        let found = fitted(ModelKind::Fundamental, &pairs, &options());
+        assert!(found.is_ok(), "eight, {seed}: {found:?}");
+    }
 }
 
 #[test]

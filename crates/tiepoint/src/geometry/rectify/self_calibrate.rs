@@ -21,11 +21,13 @@ use super::relative::{Prior, Relative};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
 use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
+use crate::geometry::estimate::is_usable;
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
 use crate::options::options;
 use crate::{Error, Result};
+use std::collections::HashSet;
 
 options! {
     /// What is known about the cameras.
@@ -69,6 +71,14 @@ pub struct EpipolarTies {
     pub first: Vec<Correspondence>,
 }
 
+impl EpipolarTies {
+    /// The same without matches whose coordinates are not finite.
+    fn usable(&self) -> Self {
+        let usable = |all: &[Correspondence]| all.iter().copied().filter(is_usable).collect();
+        Self { inliers: usable(&self.inliers), first: usable(&self.first), ..self.clone() }
+    }
+}
+
 /// A rectified pair from tie points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FromTiePoints {
@@ -103,22 +113,28 @@ const IN_FRONT: f64 = 0.7;
 /// With a lens, an inlier whose rows differ by more than this in the rectified pair is taken for wrong; in pixels.
 const NEAR_ROWS: f64 = 2.0;
 
-/// Finds the cameras from tie points and their fundamental matrix.
+/// Finds the cameras from tie points and their fundamental matrix. Matches with coordinates that are not finite are left
+/// out.
 ///
 /// # Errors
-/// [`Error::TooFewMatches`] for fewer than 8 inliers; [`Error::Degenerate`] when no cameras fit; as
+/// [`Error::TooFewMatches`] for inliers at fewer than 8 different places; [`Error::Degenerate`] when no cameras fit; as
 /// [`SelfCalibrationOptions::check`].
 pub fn self_calibrate(
-    EpipolarTies { fundamental, inliers: pairs, first }: &EpipolarTies,
+    ties: &EpipolarTies,
     sizes: [Size; 2],
     options: &SelfCalibrationOptions,
 ) -> Result<SelfCalibration> {
     options.check()?;
+    let EpipolarTies { fundamental, inliers: pairs, first } = &ties.usable();
     if let Some(empty) = sizes.iter().find(|s| s.is_empty()) {
         return Err(Error::Image(format!("a picture is empty ({empty})")));
     }
-    if pairs.len() < 8 {
-        return Err(Error::TooFewMatches { model: "pair of cameras", found: pairs.len(), needed: 8 });
+    let places = |of: fn(&Correspondence) -> [f64; 2]| {
+        pairs.iter().map(|p| of(p).map(f64::to_bits)).collect::<HashSet<_>>().len()
+    };
+    let found = places(|p| p.a).min(places(|p| p.b));
+    if found < 8 {
+        return Err(Error::TooFewMatches { model: "pair of cameras", found, needed: 8 });
     }
     let larger = |s: Size| s.width.max(s.height) as f64;
     let scale = larger(sizes[0]).max(larger(sizes[1]));
@@ -199,7 +215,8 @@ pub fn self_calibrate(
 const MOST_OFF: f64 = 0.005;
 
 /// Rectifies two pictures from their tie points: finds the cameras, their order, the frame, and a shift after which
-/// disparities begin at 0. [`OutputFrame::Valid`] is cropped after the shift, which moves the valid pixels.
+/// disparities begin at 0. [`OutputFrame::Valid`] is cropped after the shift, which moves the valid pixels. Matches with
+/// coordinates that are not finite are left out.
 ///
 /// # Errors
 /// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
@@ -210,6 +227,7 @@ pub fn from_tie_points(
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
+    let ties = &ties.usable();
     let pairs = &ties.inliers;
     let perspective = self_calibrate(ties, sizes, options);
     if let Some(affine) = affine_instead(&perspective, pairs, options) {

@@ -316,6 +316,20 @@ fn depths_that_the_unknown_lens_changes_are_told() {
 }
 
 #[test]
+fn tie_points_that_are_not_finite_are_left_out() {
+    let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
+    let (pairs, _) = scene(&truth, 150, 0.1);
+    for options in [None, Some(600.0)].map(|focal| SelfCalibrationOptions::default().with_focal(focal)) {
+        let whole = fitted(&truth, &pairs, &options).unwrap();
+        for wrong in [f64::NAN, f64::INFINITY] {
+            let mut pairs = pairs.clone();
+            pairs.insert(70, Correspondence { a: [wrong, 5.0], ..pairs[0] });
+            assert_eq!(fitted(&truth, &pairs, &options).unwrap(), whole, "{wrong}, {options:?}");
+        }
+    }
+}
+
+#[test]
 fn noise_does_little_harm() {
     let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
     let (pairs, _) = scene(&truth, 600, 0.5);
@@ -332,6 +346,9 @@ fn too_few_tie_points_are_an_error() {
     let [few, all] = [&pairs[..7], &pairs].map(|pairs| ties(&truth, pairs));
     assert!(self_calibrate(&few, [SIZE; 2], &options).is_err(), "seven points");
     assert!(self_calibrate(&all, [SIZE, Size::default()], &options).is_err(), "no picture");
+    let repeated = ties(&truth, &[pairs[0]; 50]);
+    let found = self_calibrate(&repeated, [SIZE; 2], &options);
+    assert!(matches!(found, Err(Error::TooFewMatches { found: 1, .. })), "one point 50 times: {found:?}");
     let wrong = SelfCalibrationOptions::default().with_focal(Some(-1.0));
     assert!(self_calibrate(&all, [SIZE; 2], &wrong).is_err(), "a negative focal length");
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);

@@ -93,7 +93,7 @@ options! {
         confidence / with_confidence: f64 = 0.999 => 0.0..1.0, unit "P";
         /// The fewest samples for each model.
         min_iterations / with_min_iterations: usize = 100, unit "N";
-        /// The most samples for each model.
+        /// The most samples for each model, rounded up to a multiple of 64.
         max_iterations / with_max_iterations: usize = 10_000 => 1..=1_000_000_000, unit "N";
         /// Draw enough samples to find, with the probability confidence, a model with this share of inliers, or with
         /// the fewest inliers if that is more.

@@ -9,7 +9,8 @@
 //! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over
 //! 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
 //! top to bottom, in f32. Integers round to nearest even and saturate. A place at whole coordinates gives its pixel
-//! unchanged. There is no low-pass filter: if the map shrinks more than about twice, shrink the image by a pyramid
+//! unchanged, unless a pixel among its taps is NaN or infinite: it is taken, too, with the weight 0, so that the result
+//! is NaN ([`FileImage::resampled`](crate::image::FileImage::resampled) says which pixels then hold data). There is no low-pass filter: if the map shrinks more than about twice, shrink the image by a pyramid
 //! first.
 
 pub(crate) mod gpu;

@@ -8,8 +8,8 @@ pub(crate) mod gpu;
 
 use super::pair::Pair;
 use super::{
-    INVALID, Reason, RightView, StereoOptions, StereoResult, View, consistency_check, edges, fill, median,
-    reason, speckle,
+    Masks, Reason, RightView, StereoOptions, StereoResult, View, consistency_check, edges, median, reason,
+    speckle,
 };
 use crate::Result;
 use crate::device::Cpu;
@@ -18,7 +18,8 @@ use crate::image::{Image, ImageView, ImageViewMut};
 /// Writes a map to memory of its size.
 type Filter<'a> = &'a dyn Fn(ImageView<'_, f32>, ImageViewMut<'_, f32>) -> Result<()>;
 
-/// Refines the left view of `found`, and the right one if it is there, of this pair.
+/// Refines the left view of `found`, and the right one if it is there, of this pair, and drops the right one if it was not
+/// asked for.
 pub(super) fn refine(
     found: &mut StereoResult,
     options: &StereoOptions,
@@ -77,15 +78,10 @@ pub(super) fn refine(
         let pixels = confidence.data_mut().iter_mut().zip(disparity.data());
         pixels.filter(|(_, d)| !d.is_finite()).for_each(|(c, _)| *c = 0.0);
     }
+    found.right = found.right.take().filter(|_| options.right);
     if options.fill {
-        let left = (View::Left, disparity, occluded.as_ref().map(Image::view));
-        let right = right.as_mut().filter(|_| options.right).map(|right| (View::Right, right, None));
-        for (view, map, occluded) in [left].into_iter().chain(right) {
-            fill::fill(map.view_mut(), occluded, cpu)?;
-            let mask = pair.mask(view).into_iter().flat_map(Image::data);
-            let unknown = map.data_mut().iter_mut().zip(mask).filter(|(_, mask)| **mask == 0);
-            unknown.for_each(|(d, _)| *d = INVALID);
-        }
+        let [left, right] = [View::Left, View::Right].map(|view| pair.mask(view).map(Image::view));
+        found.fill_by(occluded.as_ref(), Masks { left, right }, cpu)?;
     }
     Ok(())
 }
