@@ -100,6 +100,8 @@ def test_matches_are_written(tmp_path, features):
         assert stored["matrix"] == arrays["matrix"].tolist() == tie.model.matrix.tolist() and stored["model"] == "homography"
     with pytest.raises(tp.FormatError, match=r"`collect\(…, options=CollectionOptions\(matches=FILE\)\)`"):
         tp.io.read_matches(tmp_path / "matches.txt")
+    with pytest.raises(TypeError, match="matches is of the type ndarray: expected Matches, TiePoints or StoredMatches"):
+        tp.io.write_matches(tmp_path / "m.csv", tie.pairs)  # type: ignore[arg-type]
     with pytest.raises(tp.OptionError, match="format is pastis"):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
 

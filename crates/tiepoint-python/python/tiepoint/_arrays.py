@@ -100,7 +100,8 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     if hasattr(given, "data_vars"):
         names = ", ".join(map(repr, given.data_vars))
         raise ImageError(f"{what} is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
-    if hasattr(given, "pairs"):
+    if hasattr(type(given), "_features"):
+        # Matches, whose pairs numpy.asarray would give.
         raise ImageError(f"{what} is {type(given).__name__}: expected one of its arrays, such as pairs")
     if hasattr(given, "GetNumberOfComponentsPerPixel"):
         raise ImageError(f"{what} is an image of SimpleITK: expected an array; SimpleITK.GetArrayViewFromImage(image) gives it")

@@ -231,6 +231,8 @@ def write_matches(
     """
     import numpy as np
 
+    if not isinstance(matches, Rows):
+        raise TypeError(f"matches is of the type {type(matches).__name__}: expected Matches, TiePoints or StoredMatches")
     known = matches._features()
     a, b = (given or found for given, found in zip((a, b), known or (None, None), strict=True))
     if a is None or b is None:

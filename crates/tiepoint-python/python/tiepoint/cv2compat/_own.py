@@ -60,28 +60,23 @@ def needed(for_what: str) -> Any:
     return found
 
 
-#: The threads of functions and objects without a device of their own; None for all cores.
-_threads: int | None = None
+#: The device of functions and objects that are given none; None for the package's own choice.
+_device: Device | None = None
 
 
 def setNumThreads(nthreads: int) -> None:  # noqa: N802
     """`cv2.setNumThreads`: the threads of OpenCV, and of this package's functions and of its objects made afterwards that are
     given no `device`. 0 is one thread, and below 0 all cores."""
-    global _threads
+    global _device
     nthreads = operator.index(nthreads)
-    _threads = max(nthreads, 1) if nthreads >= 0 else None
+    _device = Device(threads=max(nthreads, 1)) if nthreads >= 0 else None
     if (theirs := opencv()) is not None:
         theirs.setNumThreads(nthreads)
 
 
 def placed(device: Any) -> Any:
     """The device that an argument names; of None, one of as many threads as `setNumThreads` was given."""
-    return device if device is not None or _threads is None else _with_threads(_threads)
-
-
-@functools.cache
-def _with_threads(threads: int) -> Device:
-    return Device(threads=threads)
+    return _device if device is None else device
 
 
 def host(given: Any) -> Any:
@@ -314,7 +309,7 @@ class Namespace(types.ModuleType):
         super().__init__(f"{__package__}.{name}", f"OpenCV's `{name}`, of which {', '.join(ours)} are tiepoint's.")
         self.__dict__.update(ours)
         # By it, `importlib.util.find_spec` tells that there is such a module.
-        self.__spec__ = importlib.machinery.ModuleSpec(self.__name__, None)
+        self.__spec__: importlib.machinery.ModuleSpec | None = importlib.machinery.ModuleSpec(self.__name__, None)
         self._ours = tuple(ours)
         sys.modules[self.__name__] = self
 
