@@ -15,12 +15,10 @@ HEAD = '''"""The options of the library, by its tables. Written by `cargo xtask 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal
+import os
+from typing import Literal
 
 from ._base import Options
-
-if TYPE_CHECKING:
-    import os
 '''
 
 #: Columns of a line.

@@ -20,8 +20,10 @@ def distances(a, b):
 
 
 def test_origin_says_whether_a_name_is_opencv_s_or_ours(alone, monkeypatch, opencv):
-    for name in ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "xfeatures2d_SURF", "ximgproc.createRightMatcher", "KeyPoint"]:
+    names = ["SIFT_create", "BFMatcher", "xfeatures2d.SURF_create", "xfeatures2d_SURF", "ximgproc.createRightMatcher", "KeyPoint"]
+    for name in [*names, "KeyPoint_convert", "KeyPoint_overlap"]:
         assert compat.origin(name) == "tiepoint"
+    assert compat.KeyPoint_convert([compat.KeyPoint(1, 2, 3)]).tolist() == [[1, 2]]
     assert compat.__version__.split(".")[0] == "5"
     with pytest.raises(AttributeError, match="ORB_create is OpenCV's own, which is not installed"):
         compat.origin("ORB_create")
@@ -276,6 +278,34 @@ def test_modules_of_opencv_stay_its_own_where_it_is_cv2(opencv):
         subprocess.run([sys.executable, "-c", before + script], check=True)
 
 
+def test_programs_that_ask_for_modules_of_opencv_find_them(opencv):
+    script = "import cv2, tiepoint.cv2compat; from importlib.util import find_spec; "
+    script += "assert all(find_spec(f'cv2.{name}').name == f'cv2.{name}' for name in ('ximgproc', 'xfeatures2d', 'detail', 'dnn')); "
+    script += "assert all(find_spec(f'tiepoint.cv2compat.{name}') for name in ('ximgproc', 'xfeatures2d', 'detail'))"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    subprocess.run([sys.executable, "-c", "import tiepoint.cv2compat; " + script], check=True)
+
+
+def test_the_number_of_threads_is_ours_and_opencv_s(opencv, scene, monkeypatch):
+    before = opencv.getNumThreads()
+    try:
+        for given, threads in [(1, 1), (0, 1), (3, 3)]:
+            compat.setNumThreads(given)
+            sift, stereo = compat.SIFT_create(), compat.StereoSGBM_create()
+            assert opencv.getNumThreads() == compat.getNumThreads() == threads
+            assert {sift._detector().device.threads, stereo._stereo.device.threads} == {threads}
+            assert len(sift.detect(scene.reference)) > 100
+        assert compat.SIFT_create(device="cpu")._detector().device == "cpu", "a device of its own"
+        monkeypatch.setitem(sys.modules, "cv2", None)
+        compat.setNumThreads(2)
+        assert compat.SIFT_create()._detector().device.threads == 2
+        compat.setNumThreads(-1)
+        assert compat.SIFT_create()._detector().device is None
+    finally:
+        compat.setNumThreads(-1)
+        opencv.setNumThreads(before)
+
+
 def test_methods_that_need_opencv_are_errors_without_it(alone, colour):
     with pytest.raises(tp.OptionError, match="others need OpenCV"):
         compat.warpPerspective(colour, np.eye(3), (9, 9), flags=compat.INTER_NEAREST)
@@ -386,7 +416,9 @@ def test_errors_are_opencv_s_too(call, opencv):
     error = caught.value
     assert isinstance(error, opencv.error) and isinstance(error, ours)
     assert error.code == -5 and error.err == str(error) and isinstance(error.func, str)
-    assert type(pickle.loads(pickle.dumps(error))) is ours
+    sent = pickle.loads(pickle.dumps(error))
+    assert type(sent) is type(error) and str(sent) == str(error)
+    assert (sent.code, sent.err, sent.func, sent.msg) == (error.code, error.err, error.func, error.msg)
 
 
 def form(found):
@@ -472,6 +504,7 @@ def test_arguments_of_another_type_are_told(opencv):
         (lambda: compat.SIFT_create().compute(grey, "abc"), "keypoints hold 'a': expected"),
         (lambda: compat.FlannBasedMatcher([1], {}), r"indexParams is \[1\]: expected a dict"),
         (lambda: compat.SIFT_create("10"), "option nfeatures is '10': expected a number"),
+        (lambda: compat.SIFT_create().setNFeatures("10"), "option nfeatures is '10': expected a number"),
         (lambda: compat.BFMatcher().knnMatch(rows, rows, k=2.0), "option k is 2.0: expected a whole number"),
         (lambda: compat.warpPerspective(grey, np.eye(3), (80.0, 60.0)), "dsize is .*: expected .width, height., two whole"),
         (lambda: compat.warpPerspective(grey, np.eye(3), 800), "dsize is 800: expected"),

@@ -212,6 +212,34 @@ def test_epipolar_geometry(cameras, opencv):
         compat.findEssentialMat(a, b, k, pp=(1, 2))
 
 
+def test_five_points_give_every_essential_matrix(opencv, monkeypatch):
+    """A robust estimation of a script's own goes through all of them."""
+    random = np.random.default_rng(4)
+    k, other = np.array([[500, 0, 320], [0, 510, 240], [0, 0, 1.0]]), np.diag([400, 390, 1.0])
+    lens = np.array([-0.1, 0.02, 0.001, 0.0, 0.0])
+    for _ in range(10):
+        turn, step = opencv.Rodrigues(random.normal(0, 0.1, 3))[0], random.normal(0, 1, 3)
+        x = random.uniform(-1, 1, (5, 3)) + (0, 0, 4)
+        a, b = ((p @ k.T)[:, :2] / p[:, 2:] for p in (x, x @ turn.T + step))
+        c = opencv.projectPoints(x, turn, step, other, lens)[0]
+        truth = np.cross(step, turn, axisb=0).T / np.linalg.norm(step)
+        mask = np.zeros((5, 1), np.uint8)
+        calls = [
+            (compat.findEssentialMat(a, b, k, mask=mask), opencv.findEssentialMat(a, b, k)),
+            (compat.findEssentialMat(a, b, k, compat.LMEDS), opencv.findEssentialMat(a, b, k, compat.LMEDS)),
+            (compat.findEssentialMat(a, c, k, None, other, lens), opencv.findEssentialMat(a, c, k, None, other, lens)),
+        ]
+        for (ours, inliers), (theirs, _) in calls:
+            assert ours.shape == theirs.shape and inliers.all() and inliers.shape == (5, 1)
+            all_of_them = ours.reshape(-1, 9) * np.sqrt(2)
+            assert np.min([np.abs(all_of_them - sign * truth.ravel()).max(1).min() for sign in (1, -1)]) < 1e-4
+        assert mask.all()
+    with pytest.raises(tp.ImageError, match="the matrix is no camera's"):
+        compat.findEssentialMat(a, b, k + [[0, 2, 0], [0, 0, 0], [0, 0, 0]])
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert compat.findEssentialMat(a, b, k)[0].shape == (3, 3)
+
+
 def test_warps(colour, opencv):
     matrix = np.array([[1.1, 0.05, 5], [-0.04, 0.95, 5], [1e-4, -5e-5, 1]])
     for image in [colour, colour[..., 0].astype(np.float32)]:
@@ -648,3 +676,17 @@ def test_arguments_that_are_no_numbers_are_told(points):
     with pytest.raises(tp.ImageError, match=r"the shape \(3, 4\): expected \(3, 3\)$"):
         compat.findEssentialMat(a, b, np.ones((3, 4)))
     assert compat.findHomography(a, b, np.int64(8), np.float32(2))[1].sum() > 120
+
+
+@pytest.mark.parametrize("method", [compat.LMEDS, compat.USAC_MAGSAC, compat.USAC_DEFAULT])
+def test_methods_may_be_numbers_of_numpy(points, cameras, method):
+    a, b, _ = points
+    k, *_, u, v = cameras
+    for call in (
+        lambda method: compat.findHomography(a, b, method),
+        lambda method: compat.estimateAffine2D(a, b, method=method),
+        lambda method: compat.findFundamentalMat(u, v, method),
+        lambda method: compat.findEssentialMat(u, v, k, method),
+    ):
+        for kind in (np.int64, np.array):
+            assert all(map(np.array_equal, call(kind(method)), call(method)))

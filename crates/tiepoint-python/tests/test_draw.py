@@ -112,8 +112,26 @@ def test_rows_of_matches(features, tie):
     assert len(tie[[]]) == 0 and np.array_equal(tie[-1].pairs[0], tie.pairs[-1])
     with pytest.raises(tp.MismatchError, match="mask has the shape"):
         tie[tie.inliers[:-1]]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=f"out of bounds .* {len(tie)}"):
         tie[len(tie)]
+    for one in (3, np.int64(3), np.array(3)):
+        assert tie[one].pairs.tolist() == [tie.pairs[3].tolist()] and tie[one].distance.shape == (1,)
+    mask = tie.inliers.astype(np.uint8)
+    for wrong in (mask[:, None], mask, np.array([[0, 1], [2, 3]])):
+        with pytest.raises(tp.MismatchError, match=r"the index has the shape .*: expected one dimension of .*\.ravel\(\)\.astype\(bool\)"):
+            tie[wrong]
+    assert tie[mask[:, None].ravel().astype(bool)] == confirmed
+    for wrong in (True, tie.inliers[:, None]):
+        with pytest.raises(tp.MismatchError, match="mask has the shape"):
+            tie[wrong]
+
+
+def test_matches_as_an_array_are_their_pairs(features, tie):
+    for found in (tie, tp.match(*features, device="cpu")):
+        assert np.array_equal(np.asarray(found), found.pairs) and np.array(found, np.float32).dtype == np.float32
+        assert not np.array_equal(found, np.zeros(3))
+        with pytest.raises(tp.ImageError, match=f"xy_a is {type(found).__name__}: expected one of its arrays"):
+            tp.estimate(found, found.pairs)
 
 
 def test_features_are_joined(features):

@@ -1,10 +1,12 @@
 """Detectors and features."""
 
 import copy
+import dataclasses
 import pickle
 import sys
 import sysconfig
 import threading
+import typing
 
 import numpy as np
 import pytest
@@ -237,6 +239,14 @@ def test_options_do_not_change_and_are_replaced():
     other = sift.replace(levels=4)
     assert (other.contrast, other.levels, sift.levels) == (0.02, 4, 3)
     assert tp.Sift(upright=np.True_).options == tp.Sift(upright=True).options, "NumPy's truth values"
+    ranges = [tp.Sift(range=given) for given in ((0, 255), [0, 255], np.array([0, 255]))]
+    assert len(set(ranges)) == 1 and {each.range for each in ranges} == {(0, 255)}
+
+
+@pytest.mark.parametrize("options", [tp.Sift, tp.Surf, tp.Stereo, tp.Rematch, tp.CollectionOptions])
+def test_types_of_options_are_known_at_run_time(options):
+    """Programs that make command lines or forms of classes ask for them."""
+    assert set(typing.get_type_hints(options)) >= {field.name for field in dataclasses.fields(options)}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +259,7 @@ def test_options_do_not_change_and_are_replaced():
         ({"keep": "best"}, "option keep is best: expected scale, response, levels"),
         ({"device": "gpu"}, "option device is gpu: expected auto, cpu, cuda"),
         ({"device": 3}, "option device is 3"),
-        ({"range": (2.0, 1.0)}, "option range is 2:1"),
+        ({"range": (2.0, 1.0)}, r"option range is \(2.0, 1.0\): expected two finite values, black and white, the lesser first"),
         ({"max_features": -1}, "option max_features is -1"),
     ],
 )

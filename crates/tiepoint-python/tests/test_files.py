@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import io
 import json
 import re
 
@@ -99,8 +100,35 @@ def test_matches_are_written(tmp_path, features):
         assert stored["matrix"] == arrays["matrix"].tolist() == tie.model.matrix.tolist() and stored["model"] == "homography"
     with pytest.raises(tp.FormatError, match=r"`collect\(…, options=CollectionOptions\(matches=FILE\)\)`"):
         tp.io.read_matches(tmp_path / "matches.txt")
+    with pytest.raises(TypeError, match="matches is of the type ndarray: expected Matches, TiePoints or StoredMatches"):
+        tp.io.write_matches(tmp_path / "m.csv", tie.pairs)  # type: ignore[arg-type]
     with pytest.raises(tp.OptionError, match="format is pastis"):
         tp.io.write_matches(tmp_path / "m.txt", tie, format="pastis")
+
+
+@pytest.mark.parametrize("extension", ["csv", "json", "npz"])
+def test_matches_of_a_file_are_written_drawn_and_chosen_from(tmp_path, scene, features, extension):
+    tie = tp.tie_points(*features)
+    tp.io.write_matches(tmp_path / f"m.{extension}", tie, names=[tmp_path / "x.png", "y.png"])
+    stored = tp.io.read_matches(tmp_path / f"m.{extension}")
+    assert np.array_equal(tp.draw(stored, scene.reference, scene.moving), tp.draw(tie, scene.reference, scene.moving))
+    some = stored[stored.inliers]
+    assert type(some) is tp.io.StoredMatches and len(some) == tie.inliers.sum() and np.array_equal(some.xy_b, tie.xy_b[tie.inliers])
+    assert some.names == stored.names == ((str(tmp_path / "x.png"), "y.png") if extension == "json" else None)
+    for other in ("csv", "json", "npz"):
+        tp.io.write_matches(tmp_path / f"again.{other}", stored)
+        again = tp.io.read_matches(tmp_path / f"again.{other}")
+        for name in ("xy_a", "xy_b", "pairs", "inliers"):
+            assert np.array_equal(getattr(again, name), getattr(tie, name)), name
+    with np.load(tmp_path / "again.npz") as arrays:
+        assert np.isnan(arrays["distance"]).all() and np.isnan(arrays["ratio"]).all(), "they are not known"
+    tp.io.write_matches(tmp_path / "again.txt", stored, format="colmap")
+    lines = (tmp_path / "again.txt").read_text().splitlines()
+    assert lines[0].endswith("x.png y.png" if extension == "json" else "a b") and lines[1] == " ".join(map(str, tie.pairs[tie.inliers][0]))
+    twice = dataclasses.replace(stored, pairs=np.zeros_like(stored.pairs))
+    with pytest.raises(tp.MismatchError, match="two rows give the feature 0 two places"):
+        tp.io.write_matches(tmp_path / "m.csv", twice)
+    assert len(stored[:0]) == 0 and tp.draw(stored[:0], scene.reference, scene.moving).ndim == 3
 
 
 def test_a_folder_of_matches_names_its_files(tmp_path, features):
@@ -201,6 +229,10 @@ def test_bytes_are_taken_from_any_buffer(tmp_path):
         assert np.array_equal(tp.io.decode(data), image)
     with pytest.raises(TypeError, match="bytes-like"):
         tp.io.decode("image.png")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the data is a BytesIO: expected bytes, which its \.getvalue\(\) gives"):
+        tp.io.decode(io.BytesIO(held))  # type: ignore[arg-type]
+    tp.write(bytes(tmp_path / "bytes.png"), image)  # type: ignore[arg-type]
+    assert np.array_equal(tp.read(tmp_path / "bytes.png"), image)
 
 
 def test_scenes_refuse_what_is_out_of_range():
@@ -215,6 +247,9 @@ def test_scenes_refuse_what_is_out_of_range():
             made((64, 48), dtype=np.int8)
         with pytest.raises(tp.OptionError, match="option dtype is grey"):
             made((64, 48), dtype="grey")
+    assert tp.synth.stereo([64, 48], disparities=[2, 9]) == tp.synth.stereo((64, 48), disparities=(2, 9))
+    with pytest.raises(tp.OptionError, match="option disparities is 9: expected the least and the greatest"):
+        tp.synth.stereo((64, 48), disparities=9)
     for dtype in (np.uint16, np.dtype(np.uint16), "u2", "uint16"):
         assert tp.synth.texture((64, 48), dtype=dtype).dtype == np.uint16
         assert tp.synth.scene((64, 48), dtype=dtype).moving.dtype == np.uint16
@@ -273,6 +308,7 @@ def test_scores(features, truth, pair):
     for wrong in (-1, np.nan):
         with pytest.raises(tp.OptionError, match="within"):
             tp.evaluate.position_error(tie.xy_a, tie.xy_b, truth, within=wrong)
+    assert tp.evaluate.corner_error(truth, np.eye(3), [320, 240]) == tp.evaluate.corner_error(truth, np.eye(3), np.array([320, 240]))
     for wrong in ((0, 50), (-1, 5)):
         with pytest.raises(tp.OptionError, match="width and a height"):
             tp.evaluate.corner_error(truth, truth, wrong)
@@ -326,7 +362,12 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     tie = tp.tie_points(*features)
     with pytest.raises(tp.OptionError, match="images"):
         tp.report(tie)
-    assert "Matches" in tp.report(tie, images=(scene.reference, scene.moving))
+    assert "Matches" in tp.report(tie, images=(scene.reference, scene.moving), names=[tmp_path / "a.png", "b.png"])
+    for images in [(scene.reference[:50], scene.moving), (scene.reference, scene.moving.T)]:
+        with pytest.raises(tp.MismatchError, match="the features are of one of 320x240"):
+            tp.report(tie, images=images)
+    with pytest.raises(tp.FormatError, match="page.pdf: the page is HTML: expected the extension .html"):
+        tp.report(registered, tmp_path / "page.pdf")
     for detector, support in [(tp.Sift(), 6), (tp.Surf(extended=True), 10)]:
         found = tp.tie_points(*(detector.detect(picture) for picture in (scene.reference, scene.moving)))
         shown = tp.report(found, images=(scene.reference, scene.moving))
@@ -389,5 +430,6 @@ def test_floats_are_written_from_their_range_or_a_given_one(tmp_path):
         with pytest.warns(UserWarning, match="1 values lie outside") if cut else contextlib.nullcontext():
             tp.write(tmp_path / "a.png", image, range=range_)
         assert np.abs(tp.read(tmp_path / "a.png").astype(int) - wanted).max() <= 1
-    with pytest.raises(tp.OptionError, match="option range"):
-        tp.write(tmp_path / "a.png", inside, range=(1, 0))
+    for wrong in ((1, 0), 5):
+        with pytest.raises(tp.OptionError, match="option range is .*: expected two values, the lesser first"):
+            tp.write(tmp_path / "a.png", inside, range=wrong)

@@ -23,6 +23,23 @@ def test_features_come_back_from_opencv_s_keypoints(features):
     assert len(interop.from_opencv([])) == 0
 
 
+def test_directions_below_0_are_directions(features):
+    """Of programs whose angles lie from −180° to 180°. OpenCV's −1 alone says that there is none."""
+    found = features[0]
+    points, _ = interop.to_opencv(found)
+    for point in points:
+        point.angle -= 360 * (point.angle > 180)
+    again = interop.from_opencv(points)
+    assert np.abs(np.exp(1j * again.angle) - np.exp(1j * found.angle)).max() < 1e-5 and again.angle.min() >= 0
+    made = [types.SimpleNamespace(pt=(5, 5), size=4, angle=angle, response=1, octave=0) for angle in (-90, -1, 270, 359)]
+    assert np.allclose(np.degrees(interop.from_opencv(made, no_angle=7).angle), [270, 7, 270, 359])
+    half_turns = tp.Features.from_arrays(xy=found.xy, angle=np.where(found.angle > np.pi, found.angle - 2 * np.pi, found.angle))
+    assert half_turns.angle.min() < -3
+    angles = np.array([point.angle for point in interop.to_opencv(half_turns)[0]])
+    assert 0 <= angles.min() and angles.max() < 360
+    assert np.abs(np.exp(1j * np.radians(angles)) - np.exp(1j * found.angle)).max() < 1e-5
+
+
 def test_arrays_for_lightglue_kornia_and_hloc(features):
     found = features[0]
     n = len(found)

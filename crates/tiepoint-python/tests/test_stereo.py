@@ -207,6 +207,9 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
         ({"baseline": float("inf")}, "option baseline is inf: expected a finite number above 0$"),
         ({"doffs": float("nan")}, "option doffs is nan: expected a finite number"),
         ({"size": "640x480"}, "option size is '640x480': expected the width and the height, two whole numbers above 0"),
+        ({"baseline": np.array([[-0.1], [0], [0]])}, r"(?s)option baseline is array.*: expected a number; of OpenCV's T .*numpy.linalg.norm"),
+        ({"disparities": 5}, "option disparities is 5: expected two finite numbers, the lesser first"),
+        ({"disparities": (30, 5)}, r"option disparities is \(30, 5\): expected two finite numbers, the lesser first"),
         ({"principal": 5}, "option principal is 5: expected two numbers, cx and cy"),
         ({"principal": (0, float("inf"))}, r"option principal is \(0, inf\): expected a finite number"),
     ],
@@ -214,6 +217,17 @@ def test_a_sequence_gives_each_pair_s_own_result(pair):
 def test_impossible_calibrations_are_errors(given, message):
     with pytest.raises(tp.OptionError, match=message):
         tp.Calibration(**{"focal": 500, "principal": (0, 0), "baseline": 1, **given})
+
+
+def test_calibrations_take_arrays_and_lists(tmp_path, pair):
+    k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]], np.float32)
+    given = tp.Calibration(focal=k[0, 0], principal=k[:2, 2], baseline=np.array(0.25), size=[240, 160], disparities=[0, 32])
+    plain = tp.Calibration(focal=300, principal=(119.5, 79.5), baseline=0.25, size=(240, 160), disparities=(0, 32))
+    assert given == plain and hash(given) == hash(plain) and repr(given) == repr(plain)
+    found = tp.Stereo(disparities=32, device="cpu").compute(pair.left, pair.right)
+    assert np.array_equal(found.depth(given), found.depth(plain), equal_nan=True) and len(found.points(given)[0])
+    given.write(tmp_path / "calib.txt")
+    assert tp.Calibration.read(tmp_path / "calib.txt") == plain
 
 
 def test_affine_cameras_have_no_depth():

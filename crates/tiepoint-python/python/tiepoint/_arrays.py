@@ -100,6 +100,9 @@ def array(given: Any, what: str) -> npt.NDArray[Any]:
     if hasattr(given, "data_vars"):
         names = ", ".join(map(repr, given.data_vars))
         raise ImageError(f"{what} is a Dataset of xarray: expected one of its arrays, which are {names or 'none'}")
+    if hasattr(type(given), "_features"):
+        # Matches, whose pairs numpy.asarray would give.
+        raise ImageError(f"{what} is {type(given).__name__}: expected one of its arrays, such as pairs")
     if hasattr(given, "GetNumberOfComponentsPerPixel"):
         raise ImageError(f"{what} is an image of SimpleITK: expected an array; SimpleITK.GetArrayViewFromImage(image) gives it")
     lent = hasattr(given, "__dlpack_device__") and not isinstance(given, np.ndarray)
@@ -341,6 +344,15 @@ def matrix(given: Any, what: str, *, affine: bool = True) -> npt.NDArray[np.floa
     whole = np.eye(3)
     whole[: len(found)] = found
     return whole
+
+
+def two(name: str, given: Any, expected: str) -> tuple[float, float]:
+    """The two numbers of an option, given as a tuple, a list or an array."""
+    try:
+        first, second = (float(value) for value in given)
+    except (TypeError, ValueError):
+        raise OptionError(f"option {name} is {given!r}: expected {expected}") from None
+    return first, second
 
 
 def size(given: Any) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from . import _core
+from ._arrays import two
 from ._base import Result
 from .errors import OptionError
 
@@ -67,23 +68,29 @@ class Calibration(Result):
     affine: bool = False
 
     def __post_init__(self) -> None:
+        given = self._fields()
         for name in ("focal", "baseline", "doffs"):
-            if not hasattr(value := getattr(self, name), "__float__"):
-                raise OptionError(f"option {name} is {value!r}: expected a number")
+            if not hasattr(given[name], "__float__") or getattr(given[name], "ndim", None):
+                advice = "; of OpenCV's T its length is meant, numpy.linalg.norm(T)" if name == "baseline" else ""
+                raise OptionError(f"option {name} is {given[name]!r}: expected a number{advice}")
+            object.__setattr__(self, name, float(given[name]))
+        object.__setattr__(self, "principal", two("principal", self.principal, "two numbers, cx and cy"))
         object.__setattr__(self, "size", _size("size", self.size))
+        if self.disparities is not None:
+            low, high = two("disparities", self.disparities, expected := "two finite numbers, the lesser first")
+            if not -math.inf < low <= high < math.inf:
+                raise OptionError(f"option disparities is {self.disparities!r}: expected {expected}")
+            object.__setattr__(self, "disparities", (low, high))
         if self.affine:
             return
         for name in ("focal", "baseline"):
-            if not 0 < (value := getattr(self, name)) < math.inf:
-                advice = "; OpenCV's T[0] is negative, and its absolute value is meant" if name == "baseline" and value < 0 else ""
-                raise OptionError(f"option {name} is {value}: expected a finite number above 0{advice}")
-        try:
-            cx, cy = (float(value) for value in self.principal)
-        except (TypeError, ValueError):
-            raise OptionError(f"option principal is {self.principal!r}: expected two numbers, cx and cy") from None
-        for name, value in [("doffs", self.doffs), ("principal", cx), ("principal", cy)]:
+            if not 0 < getattr(self, name) < math.inf:
+                negative = name == "baseline" and self.baseline < 0
+                advice = "; OpenCV's T[0] is negative, and its absolute value is meant" if negative else ""
+                raise OptionError(f"option {name} is {given[name]}: expected a finite number above 0{advice}")
+        for name, value in [("doffs", self.doffs), ("principal", self.principal[0]), ("principal", self.principal[1])]:
             if not math.isfinite(value):
-                raise OptionError(f"option {name} is {getattr(self, name)}: expected a finite number of pixels")
+                raise OptionError(f"option {name} is {given[name]}: expected a finite number of pixels")
 
     @property
     def Q(self) -> _Floats:  # noqa: N802

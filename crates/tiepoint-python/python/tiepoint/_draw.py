@@ -10,6 +10,7 @@ from ._matching import Matches, TiePoints
 from ._register import Registration
 from ._stereo import Disparities
 from .errors import ImageError, MismatchError, OptionError
+from .io import StoredMatches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     _Bytes = npt.NDArray[np.uint8]
     _Lines = tuple[npt.NDArray[np.float64], _Bytes]
-    _Drawn = Features | Matches | TiePoints | Registration | Disparities
+    _Drawn = Features | Matches | TiePoints | StoredMatches | Registration | Disparities
 
 __all__ = ["draw"]
 
@@ -66,7 +67,7 @@ def draw(
 
     Parameters
     ----------
-    result : Features, Matches, TiePoints, Registration or Disparities
+    result : Features, Matches, TiePoints, StoredMatches, Registration or Disparities
         What to draw: circles of 6σ with their direction; lines from image to image; one image laid on the other; colours
         from far (blue) to near (red).
     *images : array_like
@@ -119,10 +120,10 @@ def _parts(
     if isinstance(result, Features):
         found = result.to("cpu")[:limit]
         return _ground(_one(images, 1), found), _circles(found)
-    if isinstance(result, (Matches, TiePoints)):
-        if isinstance(result, TiePoints):
-            features = (result.a, result.b)
-            result = result if outliers else result[np.asarray(result.inliers)]
+    if isinstance(result, (Matches, TiePoints, StoredMatches)):
+        features = result._features() or features
+        if not (outliers or isinstance(result, Matches)):
+            result = result[np.asarray(result.inliers)]
         if features is None:
             raise OptionError("matches do not know their features: give features=(a, b)")
         return _side_by_side(result[:limit], _one(images, 2), [f.to("cpu") for f in features])
@@ -167,6 +168,17 @@ def rgb(image: Any) -> _Bytes:
     return made
 
 
+def check_size(image: Any, features: Features) -> None:
+    """Refuses an image of another size than the one in which features were found."""
+    width, height = features.image_size
+    there = (getattr(image, "shape", None) or _arrays.array(image, "the image").shape)[:2]
+    if width and height and there != (height, width):
+        raise MismatchError(
+            f"the image is {there[1]}x{there[0]} and the features are of one of {width}x{height}: expected the image in which "
+            "they were found"
+        )
+
+
 def _ground(images: list[Any], features: Features) -> _Bytes:
     """The image, or black of its size."""
     import numpy as np
@@ -174,11 +186,7 @@ def _ground(images: list[Any], features: Features) -> _Bytes:
     width, height = features.image_size
     if images[0] is not None:
         ground = rgb(images[0])
-        if width and height and ground.shape[:2] != (height, width):
-            raise MismatchError(
-                f"the image is {ground.shape[1]}x{ground.shape[0]} and the features are of one of {width}x{height}: expected "
-                "the image in which they were found"
-            )
+        check_size(ground, features)
         return ground
     if not width or not height:
         width, height = (int(v) + 1 for v in features.xy.max(0, initial=0))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._base import Options
-from ._arrays import batch, image, lies_on_host, unmasked, without_data
-from ._core import Features
+from ._arrays import batch, image, lies_on_host, two, unmasked, without_data
+from ._core import Device, Features
 from ._options import SiftOptions, SurfOptions
 from ._progress import counting
 from .errors import Error, ImageError, MismatchError, OptionError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._arrays import _Image
-    from ._core import Device
     from ._progress import _Progress
 
 __all__ = ["Features", "Sift", "SiftOptions", "Surf", "SurfOptions", "concatenate"]
@@ -47,11 +47,11 @@ class _Detector(Options):
         given = self._given()
         value_range, device = given.pop("range"), given.pop("device")
         if value_range is not None:
-            try:
-                low, high = (float(value) for value in value_range)
-            except (TypeError, ValueError):
-                raise OptionError(f"option range is {value_range!r}: expected two values, black and white") from None
+            low, high = two("range", value_range, expected := "two finite values, black and white, the lesser first")
+            if not -math.inf < low < high < math.inf:
+                raise OptionError(f"option range is {value_range!r}: expected {expected}")
             value_range = low, high
+            object.__setattr__(self, "range", value_range)
         object.__setattr__(self, "_finder", _core.Finder(self._kind, given, value_range, device))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from . import _core
 from ._base import Result
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from pandas import DataFrame as _DataFrame  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from typing_extensions import Self
 
     from ._assess import Reason, _Verdict
     from ._core import Device, Features
@@ -32,8 +33,50 @@ if TYPE_CHECKING:
 __all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
 
 
+class Rows(Result):
+    """Matches, one a row. As an array they are their pairs, (M, 2)."""
+
+    #: The arrays with a row for each match.
+    _columns: ClassVar[tuple[str, ...]]
+    pairs: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, rows: _Rows) -> Self:
+        """Some of the matches: by an index, a slice, indices, or a mask; on the host."""
+        import numpy as np
+
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            if rows.dtype == bool and rows.shape != (len(self),):
+                raise MismatchError(f"the mask has the shape {rows.shape}: expected ({len(self)},), as there are matches")
+            if rows.ndim > 1 or rows.dtype == np.uint8 and 0 < rows.size == len(self) and rows.max() <= 1:
+                raise MismatchError(
+                    f"the index has the shape {rows.shape} and the type {rows.dtype}: expected one dimension of indices or of bool; "
+                    "a mask of numbers, as OpenCV has them, becomes one by .ravel().astype(bool)"
+                )
+            if rows.size == 0 and rows.dtype != bool:
+                rows = rows.astype(np.int64)
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        columns = {name: np.asarray(getattr(self, name))[chosen] for name in self._columns}
+        return dataclasses.replace(self, **columns)  # type: ignore[type-var]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.array(self.pairs, dtype=dtype)
+
+    def _features(self) -> tuple[Features, Features] | None:
+        """The features of both images, if they are known."""
+        return None
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [("matches", str(len(self)))]
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Matches(Result):
+class Matches(Rows):
     """Pairs of features of A and B that show the same thing, in the order of A.
 
     If the features of both images are on a GPU, their matches stay there: each array is a `DeviceArray`.
@@ -48,24 +91,15 @@ class Matches(Result):
         (M,) float32: distance divided by that of the second nearest; the smaller, the more distinct.
     """
 
+    _columns = ("pairs", "distance", "ratio")
     # To type checkers they are arrays of NumPy.
     pairs: npt.NDArray[np.int64]
     distance: npt.NDArray[np.float32]
     ratio: npt.NDArray[np.float32]
 
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, rows: _Rows) -> Matches:
-        """Some of the matches: by a slice, indices, or a mask; on the host."""
-        return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio")))
-
     def to_pandas(self) -> _DataFrame:
         """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio."""
         return _frame(self, {})
-
-    def _summary(self) -> list[tuple[str, str]]:
-        return [("matches", str(len(self)))]
 
 
 class Rematch(RematchOptions):
@@ -73,8 +107,9 @@ class Rematch(RematchOptions):
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class TiePoints(Result):
-    """All matches of two images, and which of them are tie points: those that a model confirms, `inliers`.
+class TiePoints(Rows):
+    """All matches of two images, and which of them are tie points: those that a model confirms, `inliers`. Some of them,
+    as ``tie[tie.inliers]``, have the same model.
 
     Attributes
     ----------
@@ -103,6 +138,7 @@ class TiePoints(Result):
         ``"same"`` by features, ``"cross"`` by structure, as images of different sensors.
     """
 
+    _columns = ("pairs", "distance", "ratio", "inliers")
     a: Features
     b: Features
     pairs: npt.NDArray[np.int64]
@@ -127,12 +163,8 @@ class TiePoints(Result):
         """Places of all matches in B, (M, 2)."""
         return self.b.to("cpu").xy[self.pairs[:, 1]]
 
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, rows: _Rows) -> TiePoints:
-        """Some of the matches: by a slice, indices, or a mask, as in ``tie[tie.inliers]``. The model does not change."""
-        return dataclasses.replace(self, **_chosen(self, rows, ("pairs", "distance", "ratio", "inliers")))
+    def _features(self) -> tuple[Features, Features]:
+        return self.a, self.b
 
     def to_pandas(self) -> _DataFrame:
         """A ``pandas.DataFrame`` with a row for each match: a, b, distance, ratio, inlier, and the places in both images."""
@@ -149,21 +181,6 @@ class TiePoints(Result):
         from ._draw import small
 
         return small(self) if len(self) else None
-
-
-def _chosen(matches: Any, rows: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Columns of matches at these rows."""
-    import numpy as np
-
-    if isinstance(rows, (int, np.integer)):
-        rows = [range(len(matches))[rows]]
-    elif not isinstance(rows, slice):
-        rows = np.asarray(rows)
-        if rows.dtype == bool and rows.shape != (len(matches),):
-            raise MismatchError(f"the mask has the shape {rows.shape}: expected ({len(matches)},), as there are matches")
-        if rows.size == 0 and rows.dtype != bool:
-            rows = rows.astype(np.int64)
-    return {name: np.array(np.asarray(getattr(matches, name))[rows]) for name in names}
 
 
 def _frame(matches: Any, further: dict[str, Any]) -> _DataFrame:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal
+import os
+from typing import Literal
 
 from ._base import Options
-
-if TYPE_CHECKING:
-    import os
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._arrays import disparities, unmasked
 from ._collection import Collection
+from ._draw import check_size
 from ._matching import TiePoints
 from ._register import Rectified, Registration
 from ._stereo import Disparities
 from ._warn import warn
-from .errors import OptionError
+from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
     from ._assess import Reason
@@ -53,7 +54,7 @@ def report(
     path: str | os.PathLike[str] | None = None,
     *,
     images: tuple[Any, Any] | None = None,
-    names: tuple[str, str] = ("A", "B"),
+    names: tuple[str | os.PathLike[str], str | os.PathLike[str]] = ("A", "B"),
     title: str | None = None,
     limit: int | None = None,
     truth: Any = None,
@@ -66,9 +67,9 @@ def report(
     result : TiePoints, Registration, Rectified, Disparities or Collection
         The result to show. A collection must be finished; its photographs are read again.
     path : path, optional
-        Where to write the page.
+        Where to write the page: ``.html``.
     images : tuple of array_like, optional
-        The images A and B; needed for tie points, which do not contain them.
+        The images A and B in which the features were found; needed for tie points, which do not contain them.
     names : tuple of str
         Their names.
     title : str, optional
@@ -85,25 +86,35 @@ def report(
     -------
     Page
         The page, a string.
+
+    Raises
+    ------
+    MismatchError
+        When `images` have another size than those in which the features were found.
+    FormatError
+        When `path` has the extension of another format.
     """
+    if path is not None and os.path.splitext(path)[1].lower() not in ("", ".html", ".htm"):
+        raise FormatError(f"{os.fspath(path)}: the page is HTML: expected the extension .html")
     if truth is not None and not isinstance(result, Disparities):
         raise OptionError("truth is for disparities")
     if isinstance(result, Collection):
         if images is not None or title is not None:
             raise OptionError("a collection has its images and its folder's name: give neither images nor title")
         return _written(_collection(result, limit, _made(result, made)), path)
+    a, b = names = os.fspath(names[0]), os.fspath(names[1])
     if isinstance(result, Registration):
-        heading, sections = f"{names[0]} on {names[1]}", _registration(result, names)
+        heading, sections = f"{a} on {b}", _registration(result, names)
     elif isinstance(result, TiePoints):
         if images is None:
             raise OptionError("tie points do not have their images: give images=(a, b)")
         if not isinstance(images, (tuple, list)) or len(images) != 2:
             raise OptionError("option images is no pair: expected (a, b)")
-        heading, sections = f"{names[0]} and {names[1]}", [_matches(result, images, names)]
+        heading, sections = f"{a} and {b}", [_matches(result, images, names)]
     elif isinstance(result, Rectified):
-        heading, sections = f"{names[0]} and {names[1]}, rectified", [_rectified(result, images, names)]
+        heading, sections = f"{a} and {b}, rectified", [_rectified(result, images, names)]
     elif isinstance(result, Disparities):
-        heading, sections = f"Disparities of {names[0]}", [_disparity(result, names, truth)]
+        heading, sections = f"Disparities of {a}", [_disparity(result, names, truth)]
     else:
         expected = "its .registration" if hasattr(result, "registration") else "a result of tiepoint"
         raise OptionError(f"there is no page for {type(result).__name__}: expected {expected}")
@@ -155,6 +166,8 @@ def _named(name: str, image: Any) -> tuple[str, Any]:
 
 
 def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) -> _Section:
+    for image, features in zip(images, tie._features(), strict=True):
+        check_size(image, features)
     view = {
         "kind": "matches",
         "a": _named(names[0], images[0]),

@@ -13,6 +13,7 @@ from ._base import Result
 from ._arrays import array, disparities, host, kept, unmasked, whole_costs
 from ._assess import Assessment
 from ._calibration import Calibration, rectified
+from ._core import Device
 from ._options import StereoOptions
 from ._progress import counting
 from .errors import ImageError, OptionError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from ._arrays import _Image
     from ._calibration import _CalibrationLike
-    from ._core import Device
     from ._progress import _Progress
 
     _Floats = npt.NDArray[np.float32]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _core
@@ -164,7 +165,8 @@ def disparity(
 
 def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:
     """Mean distance in pixels of the corners of an image of `size` (width, height) under two homographies."""
-    return _core.corner_error(named(found)[1], named(truth)[1], size)
+    width, height = map(operator.index, size)
+    return _core.corner_error(named(found)[1], named(truth)[1], (width, height))
 
 
 def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:

@@ -52,7 +52,7 @@ def to_opencv(features: Features) -> tuple[list[KeyPoint], npt.NDArray[np.float3
     Returns
     -------
     keypoints : list of cv2.KeyPoint
-        ``size`` is 2σ, ``angle`` is in degrees, ``octave`` packs octave and layer as OpenCV's SIFT does. If OpenCV is
+        ``size`` is 2σ, ``angle`` is in degrees from 0 to 360, ``octave`` packs octave and layer as OpenCV's SIFT does. If OpenCV is
         not installed, objects with the same fields.
     descriptors : ndarray
         (N, D) float32; SIFT's from 0 to 255, on the scale of OpenCV's.
@@ -96,7 +96,7 @@ def from_opencv(
     Parameters
     ----------
     keypoints : sequence of cv2.KeyPoint
-        σ becomes half the ``size``; an ``angle`` of −1 (none) becomes `no_angle`.
+        σ becomes half the ``size``; an ``angle`` of −1 (none) becomes `no_angle`, any other is taken modulo 360.
     descriptors : array_like, (N, D), optional
         Those of SIFT, whole numbers from 0 to 255, become bytes; other floats become unit vectors. Bytes of any width
         but 128 are packed bits, as ORB, BRISK and AKAZE have them, and become one byte of 0 or 1 for each bit: a
@@ -134,7 +134,7 @@ def from_opencv(
     return _within(
         xy=table[:, :2],
         scale=table[:, 2] / 2,
-        angle=np.radians(np.where(table[:, 3] < 0, no_angle, table[:, 3])),
+        angle=np.radians(np.where(table[:, 3] == -1, no_angle, table[:, 3] % 360)),
         response=table[:, 4],
         octave=np.where(octave > 127, octave - 256, octave),
         layer=(packed >> 8) & 255,

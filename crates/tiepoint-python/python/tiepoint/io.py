@@ -10,13 +10,13 @@ import pathlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _arrays, _core
-from ._base import Result
 from ._calibration import rectified
 from ._geometry import Model, named
-from ._matching import Matches, TiePoints
+from ._core import Features
+from ._matching import Matches, Rows, TiePoints
 from ._stereo import Disparities
 from ._warn import warn
-from .errors import FormatError, ModelError, OptionError
+from .errors import FormatError, MismatchError, ModelError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from ._arrays import _Image
-    from ._core import Features
 
     _Path = str | os.PathLike[str]
     _Compression = Literal["none", "deflate", "zstd"]
@@ -97,6 +96,8 @@ def decode(
 ) -> npt.NDArray[Any]:
     """The image in the bytes of a file, as `read` reads it: ``bytes``, or any buffer of them, such as a ``memoryview`` or
     what ``cv2.imencode`` makes."""
+    if hasattr(data, "getvalue"):
+        raise TypeError(f"the data is a {type(data).__name__}: expected bytes, which its .getvalue() gives")
     held = data if isinstance(data, (bytes, bytearray)) else memoryview(data).tobytes()
     return _core.decode(held, (max_pixels, max_bytes), orient)
 
@@ -125,13 +126,13 @@ def write(
     if range is not None:
         import numpy as np
 
-        low, high = (float(v) for v in range)
+        low, high = _arrays.two("range", range, expected := "two values, the lesser first")
         if not low < high:
-            raise OptionError(f"option range is {range!r}: expected two values, the lesser first")
+            raise OptionError(f"option range is {range!r}: expected {expected}")
         given = _arrays.array(image, "the image")
         wide = given.astype(np.promote_types(given.dtype, np.float32), copy=False)
         image = np.clip((wide - low) / (high - low), 0, 1)
-    _core.write(path, image, compress)
+    _core.write(os.fsdecode(path), image, compress)
 
 
 def read_features(path: _Path) -> Features:
@@ -145,7 +146,7 @@ def write_features(path: _Path, features: Features) -> None:
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class StoredMatches(Result):
+class StoredMatches(Rows):
     """Tie points of a file. Where the file lacks them, indices are row numbers, scales are 1, and all are inliers.
 
     Attributes
@@ -162,6 +163,7 @@ class StoredMatches(Result):
         The names of both images.
     """
 
+    _columns = ("xy_a", "xy_b", "scales", "pairs", "inliers")
     xy_a: npt.NDArray[np.float32]
     xy_b: npt.NDArray[np.float32]
     scales: npt.NDArray[np.float32]
@@ -169,11 +171,21 @@ class StoredMatches(Result):
     inliers: npt.NDArray[np.bool_]
     names: tuple[str, str] | None
 
-    def __len__(self) -> int:
-        return len(self.xy_a)
+    def _features(self) -> tuple[Features, Features]:
+        """Features of these indices, places and scales."""
+        import numpy as np
+
+        made = []
+        for xy, scales, index in zip((self.xy_a, self.xy_b), self.scales.T, self.pairs.T, strict=True):
+            columns = np.full((int(index.max(initial=-1)) + 1, 3), (0, 0, 1), np.float32)
+            columns[index] = given = np.column_stack([xy, scales])
+            if (differs := (columns[index] != given).any(1)).any():
+                raise MismatchError(f"two rows give the feature {index[differs][0]} two places or scales: expected one")
+            made.append(Features.from_arrays(xy=columns[:, :2], scale=columns[:, 2]))
+        return made[0], made[1]
 
     def _summary(self) -> list[tuple[str, str]]:
-        return [("matches", str(len(self))), ("inliers", str(int(self.inliers.sum())))]
+        return [*super()._summary(), ("inliers", str(int(self.inliers.sum())))]
 
 
 def read_matches(path: _Path) -> StoredMatches:
@@ -192,11 +204,11 @@ def read_matches(path: _Path) -> StoredMatches:
 
 def write_matches(
     path: _Path,
-    matches: Matches | TiePoints,
+    matches: Matches | TiePoints | StoredMatches,
     *,
     a: Features | None = None,
     b: Features | None = None,
-    names: tuple[str, str] = ("a", "b"),
+    names: tuple[_Path, _Path] | None = None,
     format: str | None = None,
 ) -> None:
     """Write matches as other programs read them.
@@ -206,24 +218,31 @@ def write_matches(
     path : path
         ``.csv``, ``.json``, ``.npz`` (arrays with the names that `TiePoints` has), ``.txt`` (COLMAP's
         ``matches_importer``) or ``.points`` (QGIS, in pixels of b). On a map: `RasterRegistration`.
-    matches : Matches or TiePoints
-        The matches to write.
+    matches : Matches, TiePoints or StoredMatches
+        The matches to write. Of those that were read from a file, distances and ratios are unknown (NaN, in JSON null).
     a, b : Features, optional
-        The features that were matched; not needed for tie points.
-    names : tuple of str
-        Names of the images, for ``.json``, ``.txt`` and MicMac.
+        The features that were matched; needed for `Matches` alone.
+    names : tuple of str, optional
+        Names of the images, for ``.json``, ``.txt`` and MicMac. If not given, those in the file that was read, or a and b.
     format : str, optional
         The format, if the extension does not say it: ``"asp"`` (text with uncertainties for the Ames Stereo Pipeline),
         ``"micmac"`` (`path` is the folder ``Homol``), ``"s2p"`` (``sift_matches.txt``); ``"csv"``, ``"json"``, ``"npz"``,
         ``"colmap"``, ``"qgis"``.
     """
-    inliers, model = None, None
-    if isinstance(matches, TiePoints):
-        a, b, inliers = a or matches.a, b or matches.b, matches.inliers
-        model = None if matches.model is None else named(matches.model)
+    import numpy as np
+
+    if not isinstance(matches, Rows):
+        raise TypeError(f"matches is of the type {type(matches).__name__}: expected Matches, TiePoints or StoredMatches")
+    known = matches._features()
+    a, b = (given or found for given, found in zip((a, b), known or (None, None), strict=True))
     if a is None or b is None:
         raise OptionError("the features that were matched are needed: give a and b")
-    _core.write_matches(path, format, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers, model)
+    first, second = map(os.fspath, names or getattr(matches, "names", None) or ("a", "b"))
+    unknown = np.full(len(matches), math.nan, np.float32)
+    distance, ratio = (getattr(matches, name, unknown) for name in ("distance", "ratio"))
+    inliers, model = getattr(matches, "inliers", None), getattr(matches, "model", None)
+    told = None if model is None else named(model)
+    _core.write_matches(path, format, (first, second), a, b, matches.pairs, distance, ratio, inliers, told)
 
 
 def read_disparity(path: _Path, *, scale: float | None = None, signed: bool | None = None) -> npt.NDArray[np.float32]:

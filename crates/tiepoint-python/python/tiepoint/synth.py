@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _arrays, _core
 from ._base import Result
 from ._geometry import Model
 from .errors import OptionError
@@ -185,7 +185,8 @@ def stereo(
         The type of pixels.
     """
     light = (gamma, gain, bias)
+    expected = _arrays.two("disparities", disparities, "the least and the greatest disparity")
     found = _core.stereo_scene(
-        _checked(size, seed), disparities, surfaces, scenery, texture, seed, noise, light, colour, _pixel(dtype)
+        _checked(size, seed), expected, surfaces, scenery, texture, seed, noise, light, colour, _pixel(dtype)
     )
     return StereoPair(**found)

@@ -38,6 +38,7 @@ from ._models import (
     findHomography,
     warpPerspective,
 )
+from ._own import setNumThreads
 from ._robust import (
     LMEDS,
     RANSAC,
@@ -148,6 +149,7 @@ __all__ = [
     "findFundamentalMat",
     "findHomography",
     "origin",
+    "setNumThreads",
     "warpPerspective",
     "xfeatures2d",
     "xfeatures2d_SURF",
@@ -158,7 +160,13 @@ __all__ = [
 _VERSION = "5.0.0"
 
 #: Names that are this package's only if OpenCV is not installed.
-_STAND_INS = {"KeyPoint": _objects.KeyPoint, "DMatch": _objects.DMatch, "error": _Error}
+_STAND_INS: dict[str, Any] = {
+    "KeyPoint": _objects.KeyPoint,
+    "KeyPoint_convert": _objects.KeyPoint.convert,
+    "KeyPoint_overlap": _objects.KeyPoint.overlap,
+    "DMatch": _objects.DMatch,
+    "error": _Error,
+}
 
 
 def origin(name: str) -> str:

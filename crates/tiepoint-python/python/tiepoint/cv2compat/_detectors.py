@@ -9,7 +9,7 @@ from .._features import Sift, Surf
 from .._warn import warn
 from ..errors import ImageError, MismatchError, OptionError
 from ._objects import keypoints, table
-from ._own import Algorithm, accessors, host, like, masking, naming, needed, numbers, parameters
+from ._own import Algorithm, accessors, host, like, masking, naming, needed, numbers, parameters, placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,8 +169,6 @@ class SIFT(Feature2D):
     ) -> None:
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F  # noqa: N806
-        numbers(nfeatures=nfeatures, nOctaveLayers=nOctaveLayers, sigma=sigma)
-        numbers(contrastThreshold=contrastThreshold, edgeThreshold=edgeThreshold)
         if descriptorType not in (CV_8U, CV_32F):
             raise OptionError(f"option descriptorType is {descriptorType}: expected {CV_32F}, CV_32F, or {CV_8U}, CV_8U")
         super().__init__(parameters(locals()))
@@ -181,6 +179,7 @@ class SIFT(Feature2D):
     def _detector(self) -> Sift:
         given = self._given
         if self._made is None or self._made[0] is not given:
+            numbers(**{name: given[name] for name in self._accessors.values()})
             preset = self._preset or ("default" if given["enable_precise_upscale"] else "opencv")
             # OpenCV's criterion of edges is the same for r and 1 / r, and drops nothing for r of 0 or less.
             edge = given["edgeThreshold"]
@@ -194,7 +193,7 @@ class SIFT(Feature2D):
                     edge=edge,
                     sigma=given["sigma"],
                     preset=preset,  # type: ignore[arg-type]
-                    device=self._device,
+                    device=placed(self._device),
                 )
             self._made = given, sift
         return self._made[1]
@@ -264,7 +263,7 @@ class SURF(Feature2D):
                     intervals=given["nOctaveLayers"] + 2,
                     extended=bool(given["extended"]),
                     upright=bool(given["upright"]),
-                    device=self._device,
+                    device=placed(self._device),
                 )
             self._made = given, surf
         return self._made[1]

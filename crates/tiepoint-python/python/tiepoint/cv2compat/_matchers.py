@@ -10,7 +10,7 @@ from .. import _arrays, _core
 from .._matching import match
 from ..errors import ImageError, MismatchError, OptionError
 from ._objects import classes
-from ._own import Algorithm, host, masking, needed, opencv
+from ._own import Algorithm, host, masking, needed, opencv, placed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +87,8 @@ class _Side:
         """Which rows are finite."""
         import numpy as np
 
-        return np.isfinite(self.array).all(1)
+        found: npt.NDArray[np.bool_] = np.isfinite(self.array).all(1)
+        return found
 
     @functools.cached_property
     def mean(self) -> npt.NDArray[np.float64]:
@@ -276,7 +277,7 @@ class DescriptorMatcher(Algorithm):
         mean = None if whole else b.mean
         if k == 1 and allowed is None and (whole or self._device is not None) and a.finite.all() and b.finite.all():
             sides = a.features(mean), b.features(mean)
-            i, j = match(*sides, ratio=None, mutual=self._cross, same_sign=False, device=self._device).pairs.T
+            i, j = match(*sides, ratio=None, mutual=self._cross, same_sign=False, device=placed(self._device)).pairs.T
             squared = _squared(a.array, b.array, i, j)
         else:
             i, j, squared = _ranked(a, b, k, allowed, mean, radius if self._squared else radius * abs(radius))

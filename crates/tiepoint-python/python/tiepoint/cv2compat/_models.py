@@ -6,10 +6,10 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from .. import _arrays
+from .. import _arrays, _core
 from .._geometry import Estimate, fit, fit_any, warp
 from ..errors import MismatchError, ModelError, OptionError
-from ._own import host, like, opencv, raising
+from ._own import host, like, opencv, placed, raising
 from ._robust import LMEDS, RANSAC, RHO, USAC_DEFAULT, USAC_MAGSAC, estimated
 
 if TYPE_CHECKING:
@@ -52,25 +52,25 @@ def _pairs(a: Any, b: Any, least: int, names: tuple[str, str]) -> tuple[npt.NDAr
 
 
 def _settings(
-    method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float
-) -> tuple[float, int, float]:
-    """Threshold, iterations and confidence: those of OpenCV's ``UsacParams`` where they stand in place of a method."""
+    method: Any, methods: tuple[int, ...], threshold: float, iterations: int, confidence: float, *, otherwise: int | None = None
+) -> tuple[Any, tuple[float, int, float]]:
+    """The method, or the one `otherwise` for a number that is none; and threshold, iterations and confidence: those of
+    OpenCV's ``UsacParams`` where they stand in place of a method."""
     import numpy as np
 
     if hasattr(method, "maxIterations"):
-        return method.threshold, method.maxIterations, method.confidence
-    if not hasattr(method, "__index__") or np.ndim(method) or method not in methods:
+        return method, (method.threshold, method.maxIterations, method.confidence)
+    is_number = hasattr(method, "__index__") and np.ndim(method) == 0
+    known = operator.index(method) if is_number else None
+    if is_number and known not in methods:
+        known = otherwise
+    if known is None:
         shown = f"an array of the shape {method.shape}" if hasattr(method, "shape") else repr(method)
         raise OptionError(f"option method is {shown}: expected one of OpenCV's numbers {', '.join(map(str, methods))}")
     for name, value in (("the threshold", threshold), ("option maxIters", iterations), ("the confidence", confidence)):
         if not hasattr(value, "__float__") or math.isnan(value):
             raise OptionError(f"{name} is {value!r}: expected a number")
-    return threshold, iterations, confidence
-
-
-def _numbered(method: Any, methods: tuple[int, ...]) -> Any:
-    """The method; epipolar geometry by any other number is LMEDS, as in OpenCV."""
-    return LMEDS if isinstance(method, int) and method not in methods else method
+    return known, (threshold, iterations, confidence)
 
 
 def _told(points: Any, mask: Any, inliers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -111,7 +111,7 @@ def findHomography(  # noqa: N802
 
     a, b = _pairs(srcPoints, dstPoints, 4, ("srcPoints", "dstPoints"))
     method = method if params is None else params
-    options = _settings(method, (0, RHO, *_METHODS), ransacReprojThreshold, maxIters, confidence)
+    method, options = _settings(method, (0, RHO, *_METHODS), ransacReprojThreshold, maxIters, confidence)
     found: Estimate | None
     if method == 0:
         try:
@@ -151,9 +151,8 @@ def findFundamentalMat(  # noqa: N802
     if np.ndim(maxIters):
         # OpenCV's other form has the mask there.
         mask, maxIters = maxIters, 1000  # noqa: N806
-    methods = (FM_8POINT, *_METHODS)
-    method = _numbered(method if params is None else params, methods)
-    options = _settings(method, methods, ransacReprojThreshold, maxIters, confidence)
+    method, limits = method if params is None else params, (ransacReprojThreshold, maxIters, confidence)
+    method, options = _settings(method, (FM_8POINT, *_METHODS), *limits, otherwise=LMEDS)
     if len(a) == 7:
         theirs = opencv()
         if theirs is None:
@@ -183,9 +182,10 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     Without a model the matrix is None and no point is an inlier; with fewer than 5 points the inliers are None, too.
     (points1, points2, cameraMatrix, method, prob, threshold, maxIters, mask); with focal and pp in place of the matrix;
     with cameraMatrix1, distCoeffs1, cameraMatrix2, distCoeffs2 there; and cameraMatrix1, cameraMatrix2, distCoeffs1,
-    distCoeffs2, params, which are OpenCV's ``UsacParams``. Distortion by more than k1, k2, p1, p2, k3 needs OpenCV. Every method is this package's own robust estimation; where
-    the threshold is so wide that every pair agrees, as with 1 for points in units of the focal length, it is least squares
-    over all pairs.
+    distCoeffs2, params, which are OpenCV's ``UsacParams``. Distortion by more than k1, k2, p1, p2, k3 needs OpenCV. Every
+    method is this package's own robust estimation; where the threshold is so wide that every pair agrees, as with 1 for
+    points in units of the focal length, it is least squares over all pairs. Every method with 5 points gives up to ten
+    matrices (30, 3), and is OpenCV's own, if that is installed; otherwise it gives one.
     """
     import numpy as np
 
@@ -223,8 +223,14 @@ def findEssentialMat(points1: Any, points2: Any, *arguments: Any, **named: Any) 
     else:
         (x, y), focal = given.get("pp", (0.0, 0.0)), given.get("focal", 1.0)
         cameras = (np.array([[focal, 0, x], [0, focal, y], [0, 0, 1.0]]),) * 2
-    method = _numbered(given.get("params", given.get("method", RANSAC)), _METHODS)
-    options = _settings(method, _METHODS, given.get("threshold", 1.0), given.get("maxIters", 1000), given.get("prob", 0.999))
+    method, limits = given.get("params", given.get("method", RANSAC)), (given.get("maxIters", 1000), given.get("prob", 0.999))
+    method, options = _settings(method, _METHODS, given.get("threshold", 1.0), *limits, otherwise=LMEDS)
+    if len(a) == 5 and np.isfinite([a, b]).all() and (theirs := opencv()) is not None:
+        # Refuses cameras with skew.
+        _core.essential(np.diag([1.0, 1.0, 0.0]), cameras)
+        a, b = (_seen(side, camera) for side, camera in zip((a, b), cameras, strict=True))
+        several: _Matrix = theirs.findEssentialMat(a, b, np.eye(3))[0]
+        return several, _told((points1, points2), given.get("mask"), np.full(5, several is not None))
     found = estimated(a, b, "essential", 5, 1.0, method, options, cameras) if len(a) >= 5 else None
     if found is None and len(a) >= 8 and method != LMEDS:
         found = _all_agree(a, b, options[0] if options[0] > 0 else 1.0, cameras)
@@ -254,6 +260,12 @@ def _camera(matrix: Any) -> npt.NDArray[np.float64]:
     return _arrays.matrix(matrix, "the camera matrix", affine=False)
 
 
+def _seen(xy: npt.NDArray[Any], camera: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Points in units of the focal length, from the principal point."""
+    seen: npt.NDArray[np.float64] = (xy - camera[:2, 2]) / camera.diagonal()[:2]
+    return seen
+
+
 def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: Any) -> npt.NDArray[Any]:
     """Points without lens distortion: OpenCV's model with k1, k2, p1, p2, k3, inverted by iteration; with more by OpenCV."""
     import numpy as np
@@ -269,8 +281,7 @@ def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: A
         straight: npt.NDArray[Any] = theirs.undistortPoints(xy[:, None].astype(np.float64), camera, given, P=camera)
         return straight[:, 0]
     k1, k2, p1, p2, k3 = np.pad(given, (0, 5))[:5]
-    fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
-    seen = (xy - (cx, cy)) / (fx, fy)
+    seen = _seen(xy, camera)
     x, y = seen.T
     for _ in range(50):
         r = x * x + y * y
@@ -279,7 +290,8 @@ def _undistorted(xy: npt.NDArray[Any], camera: npt.NDArray[Any], coefficients: A
             (seen[:, 0] - (2 * p1 * x * y + p2 * (r + 2 * x * x))) / radial,
             (seen[:, 1] - (p1 * (r + 2 * y * y) + 2 * p2 * x * y)) / radial,
         )
-    return np.stack([x * fx + cx, y * fy + cy], 1)
+    found: npt.NDArray[Any] = np.stack([x, y], 1) * camera.diagonal()[:2] + camera[:2, 2]
+    return found
 
 
 def _affine(
@@ -288,7 +300,7 @@ def _affine(
     import numpy as np
 
     points, (a, b) = (a, b), _pairs(a, b, 0, ("from_", "to"))
-    options = _settings(method, _METHODS, threshold, iterations, confidence)
+    method, options = _settings(method, _METHODS, threshold, iterations, confidence)
     found = estimated(a, b, model, least, 3.0, method, options) if len(a) >= least else None
     if found is None:
         return None, _told(points, inliers, np.zeros(len(a), bool))
@@ -387,7 +399,7 @@ def warpPerspective(  # noqa: N802
             matrix = np.linalg.inv(matrix).astype(np.float64)
         # As OpenCV, without an axis for one channel.
         given = image[..., 0] if image.ndim == 3 and channels == 1 else image
-        made = warp(given, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=fill)
+        made = warp(given, matrix, shape=(height, width), interpolation=_INTERPOLATIONS[flags & 7], fill=fill, device=placed(None))
     except (np.linalg.LinAlgError, ModelError):
         raise ModelError("M is singular: it has no inverse") from None
     if isinstance(dst, np.ndarray) and dst.shape == made.shape and dst.dtype == made.dtype:

@@ -111,7 +111,7 @@ def keypoints(features: Features, octave: Any, *, diameter: float = 2.0, class_i
     import numpy as np
 
     made = classes()[0]
-    angle = np.degrees(features.angle.astype(np.float64)).tolist()
+    angle = (np.degrees(features.angle.astype(np.float64)) % 360).tolist()
     number = [-1] * len(features) if class_id is None else class_id.tolist()
     columns = (features.scale * np.float32(diameter), features.response, octave)
     x, y = features.xy.T.tolist() if len(features) else ([], [])

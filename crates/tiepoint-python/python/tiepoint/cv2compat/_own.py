@@ -6,11 +6,13 @@ import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
+import operator
 import re
 import sys
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._core import Device
 from ..errors import Error, OptionError
 
 if TYPE_CHECKING:
@@ -58,6 +60,25 @@ def needed(for_what: str) -> Any:
     return found
 
 
+#: The device of functions and objects that are given none; None for the package's own choice.
+_device: Device | None = None
+
+
+def setNumThreads(nthreads: int) -> None:  # noqa: N802
+    """`cv2.setNumThreads`: the threads of OpenCV, and of this package's functions and of its objects made afterwards that are
+    given no `device`. 0 is one thread, and below 0 all cores."""
+    global _device
+    nthreads = operator.index(nthreads)
+    _device = Device(threads=max(nthreads, 1)) if nthreads >= 0 else None
+    if (theirs := opencv()) is not None:
+        theirs.setNumThreads(nthreads)
+
+
+def placed(device: Any) -> Any:
+    """The device that an argument names; of None, one of as many threads as `setNumThreads` was given."""
+    return _device if device is None else device
+
+
 def host(given: Any) -> Any:
     """An argument, of OpenCV's `UMat` its array."""
     return given.get() if is_umat(given) else given
@@ -88,8 +109,17 @@ _BOTH: dict[tuple[Any, Any], Any] = {}
 def _both(kind: Any, theirs: Any) -> Any:
     """A class of errors that derives from both classes."""
     if (kind, theirs) not in _BOTH:
-        _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), {"__reduce__": lambda error: (kind, error.args)})
+        told = {"__reduce__": lambda error: (_error, (kind, error.args, vars(error)))}
+        _BOTH[kind, theirs] = type(kind.__name__, (kind, theirs), told)
     return _BOTH[kind, theirs]
+
+
+def _error(kind: Any, arguments: tuple[Any, ...], told: dict[str, Any]) -> Any:
+    """An error of this package that is OpenCV's, too, if that is installed, and has the attributes of OpenCV's."""
+    theirs = getattr(opencv(), "error", None)
+    made = (kind if theirs is None else _both(kind, theirs))(*arguments)
+    vars(made).update(told)
+    return made
 
 
 def raising(call: _Call) -> _Call:
@@ -109,8 +139,8 @@ def raising(call: _Call) -> _Call:
             theirs = getattr(opencv(), "error", None)
             if theirs is None or isinstance(error, theirs):
                 raise
-            made = _both(type(error), theirs)(*error.args)
-            vars(made).update(code=-5, err=str(error), func=call.__name__, msg=str(error), file="", line=-1)
+            told = {"code": -5, "err": str(error), "func": call.__name__, "msg": str(error), "file": "", "line": -1}
+            made = _error(type(error), error.args, told)
             raise made.with_traceback(error.__traceback__) from error.__cause__
 
     return called  # type: ignore[return-value]
@@ -278,6 +308,8 @@ class Namespace(types.ModuleType):
     def __init__(self, name: str, ours: dict[str, Any]) -> None:
         super().__init__(f"{__package__}.{name}", f"OpenCV's `{name}`, of which {', '.join(ours)} are tiepoint's.")
         self.__dict__.update(ours)
+        # By it, `importlib.util.find_spec` tells that there is such a module.
+        self.__spec__: importlib.machinery.ModuleSpec | None = importlib.machinery.ModuleSpec(self.__name__, None)
         self._ours = tuple(ours)
         sys.modules[self.__name__] = self
 
@@ -296,6 +328,12 @@ class Namespace(types.ModuleType):
 class _Shared(types.ModuleType):
     """What ``sys.modules`` has for a module of OpenCV's in which some names are ours: the module of whichever package is
     ``cv2``."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        replaced = vars(sys.modules[name])
+        names = ("__spec__", "__loader__", "__package__", "__path__", "__file__")
+        self.__dict__.update({name: replaced[name] for name in names if name in replaced})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(getattr(sys.modules["cv2"], self.__name__[4:]), name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._geometry import Estimate, Model, estimate, fit, fit_any
 from ..errors import ModelError
+from ._own import placed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +63,7 @@ def _robust(
             max_iterations=max(int(iterations), _ITERATIONS),
             false_alarms=false_alarms,
             cameras=cameras,
+            device=placed(None),
         )
         if not is_map:
             return found

@@ -9,7 +9,7 @@ from .._progress import log
 from .._stereo import Stereo
 from .._warn import warn
 from ..errors import OptionError
-from ._own import Algorithm, accessors, host, like, naming, needed, parameters, raising
+from ._own import Algorithm, accessors, host, like, naming, needed, parameters, placed, raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,7 @@ class StereoSGBM(StereoMatcher):
                 speckle_size=max(given["speckleWindowSize"], 0),
                 # OpenCV compares 16ths of a pixel.
                 speckle_difference=max(float(given["speckleRange"]), 1 / 16),
-                device=self._device,
+                device=placed(self._device),
             )
 
     def compute(self, left: Any, right: Any, disparity: Any = None) -> npt.NDArray[np.int16]:
