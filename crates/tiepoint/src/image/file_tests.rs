@@ -346,7 +346,7 @@ fn arrays_of_few_rows_are_read_back_or_not_written() {
         let image = image_of(1, Size::new(7, height), channels);
         match write(&file, &image) {
             Ok(()) => {
-                assert_eq!(read(&file, &ReadOptions::default()).unwrap(), image, "{height}, {channels}")
+                assert_eq!(read(&file, &ReadOptions::default()).unwrap(), image, "{height}, {channels}");
             }
             Err(told) => assert!(told.to_string().contains("channels first; .tif holds it"), "{told}"),
         }

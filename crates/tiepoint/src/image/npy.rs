@@ -66,7 +66,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Fil
     values_of(source, request, kind, (size, channels))
 }
 
-/// Whether these seem to be the channels, rows and columns of a picture, as in PyTorch, rather than few rows of pixels with
+/// Whether these seem to be the channels, rows and columns of a picture, as in `PyTorch`, rather than few rows of pixels with
 /// many channels. No picture is as narrow as others have bands.
 fn has_channels_first(shape: &[usize]) -> bool {
     matches!(shape, [1..=4, _, channels] if *channels > 16)
