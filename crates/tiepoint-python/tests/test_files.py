@@ -336,6 +336,13 @@ def test_disparities_are_taken_in_pixels(tmp_path, pair):
     zeros = np.where(np.arange(truth.shape[1]) < 9, 0, truth)
     with pytest.warns(UserWarning, match="values of the truth are 0, which counts as a disparity"):
         tp.evaluate.disparity(rounded, zeros)
+    for told, given in [("opposite sign", -truth), ("found stored as a multiple, at a scale of 16", 16 * truth), ("found are -1", np.where(zeros > 0, truth, -1))]:
+        with pytest.warns(UserWarning, match=told):
+            tp.evaluate.disparity(given, truth)
+    with pytest.raises(tp.FormatError, match="16 for OpenCV's StereoSGBM"):
+        np.save(tmp_path / "sixteen.npy", (16 * truth).astype(np.int16))
+        tp.io.read_disparity(tmp_path / "sixteen.npy")
+    assert np.allclose(tp.io.read_disparity(tmp_path / "sixteen.npy", scale=16), truth, atol=0.07)
     # These may be multiples of disparities: 256 times in a PNG of 16 bits, 16 times in OpenCV's map.
     for dtype in (np.uint8, np.uint16, np.int16, bool):
         stored = rounded.astype(dtype)
