@@ -102,9 +102,8 @@ def test_matches_in_layouts_of_others_are_read_or_refused(photographs, found, tm
     (tmp_path / "cut.h5").write_bytes(features.read_bytes()[: features.stat().st_size // 2])
     options = tp.CollectionOptions(features=tmp_path / "cut.h5")
     collection = tp.Collection.scan(photographs, tmp_path / "cut", options, device="cpu")
-    with pytest.warns(UserWarning, match="left out"):
-        reasons = [reason for _, reason in collection.extract(device="cpu")["unreadable"]]
-    assert reasons and not any("no features are given" in reason for reason in reasons), reasons
+    with pytest.raises(tp.FormatError, match=r"cut\.h5: .*: unexpected end of data"):
+        collection.extract(device="cpu")
 
 
 def test_what_is_not_read_of_hdf5_is_told(photographs, found, tmp_path):
@@ -113,11 +112,16 @@ def test_what_is_not_read_of_hdf5_is_told(photographs, found, tmp_path):
         for name, features in found.items():
             lzf.create_dataset(f"{name}/keypoints", data=features.xy, compression="lzf")
             linked[name] = h5py.ExternalLink("all.h5", name)
-    for name, told in [("lzf", "32000: expected no compression or gzip"), ("linked", "no group a.png (links to other files are not followed)")]:
+
+    def scanned(name):
         options = tp.CollectionOptions(features=tmp_path / f"{name}.h5")
-        collection = tp.Collection.scan(photographs, tmp_path / name, options, device="cpu")
-        with pytest.warns(UserWarning, match="left out"):
-            assert told in collection.extract(device="cpu")["unreadable"][0][1]
+        return tp.Collection.scan(photographs, tmp_path / name, options, device="cpu")
+
+    with pytest.raises(tp.FormatError, match=r"lzf\.h5: .*32000: expected no compression or gzip"):
+        scanned("lzf").extract(device="cpu")
+    with pytest.warns(UserWarning, match="left out"):
+        reasons = scanned("linked").extract(device="cpu")["unreadable"]
+    assert "no group a.png (links to other files are not followed)" in reasons[0][1]
 
 
 def test_imported_matches_have_two_columns(photographs, found, tmp_path):

@@ -41,17 +41,16 @@ pub(crate) enum Fault {
 impl Fault {
     /// The fault of the file at `place` in it.
     fn of(error: Damage, place: &str) -> Self {
-        // lzf, of h5py, has the number 32000.
-        let advice = match error {
-            Damage::UnsupportedFilter(_) => {
-                ": expected no compression or gzip, to which `h5repack -f GZIP=4 OLD NEW` converts"
-            }
-            _ => "",
-        };
-        match error {
-            Damage::Io(e) => Self::System(e),
-            error => Self::File(format!("{place}: {error}{advice}")),
+        if let Damage::Io(e) = error {
+            return Self::System(e);
         }
+        let told = error.to_string();
+        // lzf, of h5py, has the number 32000.
+        let advice = match told.contains("unsupported filter") {
+            true => ": expected no compression or gzip, to which `h5repack -f GZIP=4 OLD NEW` converts",
+            false => "",
+        };
+        Self::File(format!("{place}: {told}{advice}"))
     }
 
     /// As an error of the file at `path`.
