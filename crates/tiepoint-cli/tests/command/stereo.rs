@@ -441,9 +441,13 @@ fn what_holds_no_data_has_no_disparity_when_rectified() {
 #[test]
 fn filling_comes_after_streaks_are_removed() {
     let folder = Folder::with("stereo-streaks", Folder::views);
-    let run = "stereo l.png r.png --rectify --halve 0 --focal 400 -o d.pfm --json";
-    let [plain, filled] = ["", " --fill"].map(|more| number(&folder.works(format!("{run}{more}")), "valid"));
-    assert!(plain < 0.99 && filled > 0.999, "{plain} and {filled} of the pixels");
+    folder.works("stereo l.png r.png --rectify --halve 0 --focal 400 -o d.pfm --fill");
+    let found = folder.disparities("d.pfm");
+    let Size { width, height } = found.size();
+    let share =
+        |x: usize| (0..height).filter(|&y| found.row(y)[x].is_finite()).count() as f64 / height as f64;
+    let least = (width - 40..width - 7).map(share).fold(1.0, f64::min);
+    assert!(least > 0.9, "beside the right border {least} of the pixels are filled");
 }
 
 #[test]
