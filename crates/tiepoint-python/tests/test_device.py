@@ -329,9 +329,9 @@ def test_wrong_arguments_are_refused_before_a_device_is_opened(call, features):
 
 
 def test_errors_say_the_range_of_whole_numbers_and_what_is_missing(scene):
-    for number, message in [(-5, "0 to 4000"), (10**30, "nearer to 0")]:
-        with pytest.raises(tp.OptionError, match=f"option p1 is {number}: expected a whole number: {message}"):
-            tp.Stereo(p1=number)
+    for option, number, message in [("p1", -5, "0 to 4000"), ("speckle_size", -5, "0 or more"), ("speckle_size", 10**30, "nearer to 0")]:
+        with pytest.raises(tp.OptionError, match=f"option {option} is {number}: expected a whole number: {message}"):
+            tp.Stereo(**{option: number})
     bare = tp.Sift(descriptors="none", device="cpu").detect(scene.reference)
     with pytest.raises(tp.MismatchError, match=f"{len(bare)} keypoints have no descriptors: detect with descriptors"):
         tp.match(bare, bare)
