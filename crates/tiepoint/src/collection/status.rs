@@ -93,8 +93,8 @@ impl Status {
 }
 
 impl Collection {
-    /// What was measured about the collection, of whose photographs this many cannot be read, and whose verified pairs
-    /// these are. Files that the scan left out count as photographs that cannot be read.
+    /// The evidence for the verdict on the collection: `unreadable` is the number of its photographs that cannot be read,
+    /// `pairs` are its verified pairs. Files that the scan left out count as photographs that cannot be read.
     pub fn evidence(&self, unreadable: usize, pairs: &[PairCounts]) -> CollectionEvidence {
         let refused = self.refused().len();
         CollectionEvidence::of(self.photographs().len() + refused, unreadable + refused, pairs)

@@ -143,7 +143,7 @@ fn what_is_told_of_a_gpu_may_use_the_processor_and_may_panic() {
         });
         heard.recv_timeout(Duration::from_secs(60))
     };
-    processor.when_open(|_| panic!("whoever is told of a GPU may fail"));
+    processor.when_open(|_| panic!("a callback may fail"));
     drop(end);
     assert_eq!(ask(), Ok([false; 3]), "when it is known");
     assert_eq!(ask(), Ok([false; 3]), "afterwards");

@@ -94,8 +94,8 @@ pub fn disparity_score(
     Ok(DisparityScore { pixels, density, bad, bad_of_valid, epe })
 }
 
-/// What `score` does not tell of maps of which it says little: nearly all pixels are wrong because one of the maps is a
-/// multiple of disparities or has the opposite sign, or a number in `found` seems to stand for none.
+/// Likely reasons why a score says little about the disparities: nearly all pixels are wrong because one of the maps holds
+/// multiples of disparities or has the opposite sign, or a number in `found` seems to stand for missing ones.
 pub fn disparity_notes(
     found: ImageView<'_, f32>,
     truth: ImageView<'_, f32>,

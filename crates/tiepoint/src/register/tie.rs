@@ -167,7 +167,7 @@ impl TiePoints {
         places.is_some_and(|[agree, all]| 10 * agree >= 9 * all && 2 * agree >= PLACES_ACROSS * PLACES_ACROSS)
     }
 
-    /// Whether a map rests on little: fewer than [`FEW`] inliers, or inliers in less than a third of the cells with features.
+    /// Whether little supports the map: fewer than [`FEW`] inliers, or inliers in less than a third of the cells with features.
     /// Pictures of two sensors give such maps by chance.
     pub(crate) fn is_weak(&self, keypoints: [&[Keypoint]; 2], sizes: [Size; 2]) -> bool {
         let places = self.places_agreeing(keypoints, sizes);

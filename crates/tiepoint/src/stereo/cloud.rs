@@ -151,8 +151,8 @@ pub fn points(
 /// Needs no memory beyond its input.
 ///
 /// # Errors
-/// As [`CloudOptions::check`] and [`RectifiedCalibration::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ, or
-/// the calibration is of an affine pair, which has no depth;
+/// As [`CloudOptions::check`] and [`RectifiedCalibration::check`]; [`Error::Mismatch`] when the sizes of disparities,
+/// colours and calibration differ, or the calibration is of an affine pair, which has no depth;
 /// [`Error::Io`] when the file cannot be written.
 pub fn write_ply(
     path: impl AsRef<Path>,
